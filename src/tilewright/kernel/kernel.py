@@ -1,0 +1,92 @@
+"""Kernel: candidate source with language and entry. Reading it runs none of it."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from pathlib import Path
+
+from ..errors import KernelError
+from ..task.tensors import Model
+
+ENTRIES = ("ModelNew", "custom_kernel", "kernel", "run", "candidate", "forward")
+
+
+class Kernel(Model):
+    """``files`` maps each file (name relative to the entry file) to its sha256; ``path`` is the entry file."""
+
+    path: str
+    language: str
+    entry: str
+    files: dict[str, str]
+    text: str
+
+    def sha256(self) -> str:
+        """Identity over all files, entry and language."""
+        key = "\n".join(f"{n} {h}" for n, h in sorted(self.files.items())) + f"\n{self.language}::{self.entry}"
+        return hashlib.sha256(key.encode()).hexdigest()
+
+
+def read(spec: str, language: str | None = None) -> Kernel:
+    """Kernel from ``file`` or ``file::entry``. Raises KernelError for a missing or unreadable file, a syntax error,
+    or no entry point."""
+    name, _, entry = spec.partition("::")
+    path = Path(name)
+    if not path.is_file():
+        raise KernelError(
+            f"kernel file '{name}' does not exist", remedy="check the path; a kernel is FILE or FILE::ENTRY"
+        )
+    raw = path.read_bytes()
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as e:
+        raise KernelError(f"kernel file '{name}' is not UTF-8 text (byte {e.start})") from None
+    language = language or detect(path, text)
+    if path.suffix == ".py":
+        entry = entry or _python_entry(path, text)
+    return Kernel(path=str(path), language=language, entry=entry or "kernel",
+                  files={path.name: hashlib.sha256(raw).hexdigest()}, text=text)  # fmt: skip
+
+
+def detect(path: Path, text: str) -> str:
+    """Language of a source file: by suffix, then by what a Python file imports."""
+    if path.suffix in (".c", ".h"):
+        return "native"
+    if path.suffix in (".cu", ".cuh"):
+        return "cuda"
+    if path.suffix != ".py":
+        raise KernelError(f"{path.name}: no language for files ending in '{path.suffix}'", remedy="use .py, .c or .cu")
+    imports = {a.name.split(".")[0] for n in ast.walk(_parse(path, text)) if isinstance(n, ast.Import) for a in n.names}
+    imports |= {n.module.split(".")[0] for n in ast.walk(_parse(path, text))
+                if isinstance(n, ast.ImportFrom) and n.module}  # fmt: skip
+    if "load_inline" in text or "cpp_extension" in text:
+        return "cuda"
+    return "triton" if "triton" in imports else "torch"
+
+
+def _parse(path: Path, text: str) -> ast.Module:
+    try:
+        return ast.parse(text, filename=str(path))
+    except SyntaxError as e:
+        raise KernelError(f"syntax error: {e.msg}", where=f"{path}:{e.lineno}",
+                          detail=(e.text or "").rstrip("\n")) from None  # fmt: skip
+
+
+def _python_entry(path: Path, text: str) -> str:
+    """Name of the entry point: a well-known name, or the only public function that is no device function."""
+    tree = _parse(path, text)
+    defined = [n for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+    assigned = [t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)]
+    names = [n.name for n in defined] + assigned
+    for known in ENTRIES:
+        if known in names:
+            return known
+    public = [n.name for n in defined if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")
+              and not any("jit" in ast.unparse(d) or "autotune" in ast.unparse(d) for d in n.decorator_list)]  # fmt: skip
+    if len(public) == 1:
+        return public[0]
+    raise KernelError(
+        f"{path.name} has no entry point: none of {', '.join(ENTRIES)}"
+        + (f", and {len(public)} public functions ({', '.join(public[:5])})" if public else ""),
+        where=str(path), remedy=f"name one: {path.name}::FUNCTION",
+    )  # fmt: skip

@@ -1,0 +1,67 @@
+"""What a kernel promises. Eight parts after "Kernel Contracts" (2026): identifier, scope, preconditions,
+postcondition, tolerance, oracle, measurement protocol, violation signature; plus the policies of GPU kernels."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .tensors import Model
+
+
+class Tolerance(Model):
+    """Error budget as a ratio: ``k`` times the trusted baseline's error in the same dtype, plus ``floor_ulps``.
+
+    ``k`` and ``floor_ulps`` None: the calibrated defaults of ``prove/compare.py``. ``atol``/``rtol``: only where an
+    author insists on them; they widen the budget, and the task audit says what trivial kernels they let pass.
+    """
+
+    k: float | None = None
+    floor_ulps: float | None = None
+    atol: float | None = None
+    rtol: float | None = None
+
+
+Promise = Literal["promised", "advisory", "excluded"]
+
+
+class Contract(Model):
+    """The policies; scope (dtypes, dims, layouts) stands in the task's inputs.
+
+    ``inferred``: read off a problem that states none; then only what DESIGN.md lists is promised.
+    ``promised`` decides, ``advisory`` is tried and shown, ``excluded`` is not tried.
+    """
+
+    identifier: str = ""
+    inferred: bool = False
+    preconditions: tuple[str, ...] = ()
+    postcondition: Literal["equal", "set_equal", "distribution", "checker"] = "equal"
+    tolerance: Tolerance = Tolerance()
+    algebra: Literal["exact", "claimed"] = "claimed"
+    layouts: Promise = "promised"
+    empty: Promise = "promised"
+    special_values: Promise = "promised"
+    other_dtypes: Promise = "excluded"
+    nan: Literal["propagate", "ignore", "unspecified"] = "propagate"
+    ties: Literal["first", "last", "any"] = "first"
+    determinism: Literal["bitwise", "none"] = "bitwise"
+    batch_invariant: tuple[str, ...] = ()
+    aliasing: Literal["forbidden", "allowed"] = "forbidden"
+    accumulate: str | None = None
+    gradients: Promise = "excluded"
+    random: bool = False
+    state: bool = False
+    laws: tuple[str, ...] = ()
+    signature: str = ""
+
+
+INFERRED = Contract(
+    inferred=True, layouts="advisory", empty="advisory", special_values="advisory", other_dtypes="advisory",
+    determinism="none", gradients="advisory",
+)  # fmt: skip
+
+
+def strict(contract: Contract) -> Contract:
+    """The same contract with every policy promised: what the reference does, the kernel must do."""
+    changes = {p: "promised" for p in ("layouts", "empty", "special_values", "other_dtypes", "gradients")
+               if getattr(contract, p) == "advisory"}  # fmt: skip
+    return contract.model_copy(update=changes)
