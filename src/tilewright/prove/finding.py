@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
 
 from ..task.tensors import Model
 
@@ -28,9 +30,11 @@ class CaseRecord(Model):
     """A case as data: enough to run it again. ``inputs`` are tensors or plain scalars; ``mode`` says how the call is
     made (``forward``, ``backward``, ``repeat``, ``sequence`` …) with its options in ``options``."""
 
+    model_config = ConfigDict(ser_json_inf_nan="constants")  # a scalar input may be NaN
+
     dims: dict[str, int] = {}
     dtype: str = ""
-    inputs: dict[str, TensorRecord | Any] = {}
+    inputs: dict[str, Annotated[TensorRecord | Any, Field(union_mode="left_to_right")]] = {}
     state: dict[str, TensorRecord] = {}
     cotangents: dict[str, TensorRecord] = {}
     mode: str = "forward"

@@ -1,0 +1,152 @@
+"""Device functions from source files, without running the files.
+
+A launch names its function by file and name. Only what device code can use is executed from that file: imports of
+Triton, math and torch, jitted functions, plain constants. Decorators other than ``jit`` are dropped: tuning and
+heuristics have done their work when a launch is recorded.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import linecache
+import types
+from pathlib import Path
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from ...errors import Unsupported
+
+IMPORTABLE = {"triton", "math", "torch", "typing", "functools", "__future__", "numpy"}
+
+
+class DeviceSource:
+    """``given``: absolute path to text, for the candidate's own files; others are read from disk."""
+
+    def __init__(self, given: dict[str, str]):
+        self.given = {str(Path(p).resolve()): t for p, t in given.items()}
+        self.modules: dict[str, types.ModuleType] = {}
+
+    def function(self, file: dict[str, str], qualname: str, claimed: dict[str, Any]) -> Any:
+        """The jitted function ``qualname`` of ``file``. Raises Unsupported if the file changed, or has no such one."""
+        path = file["path"]
+        text = self.given.get(path)
+        if text is None:
+            text = Path(path).read_text()
+        if hashlib.sha256(text.encode()).hexdigest() != file["sha256"]:
+            error = Unsupported(f"the launched function '{qualname}' does not come from the file that was given", where=path)
+            error.tilewright_kind = "forged"  # type: ignore[attr-defined]
+            raise error
+        module = self.modules.get(path) or self._load(path, text, claimed)
+        found = module.__dict__.get(qualname.rpartition(".")[2])
+        if found is None or not hasattr(found, "run"):
+            error = Unsupported(f"no jitted function '{qualname}' stands at the top level of the file", where=path)
+            error.tilewright_kind = "forged"  # type: ignore[attr-defined]
+            raise error
+        return found
+
+    def _load(self, path: str, text: str, claimed: dict[str, Any]) -> types.ModuleType:
+        module = types.ModuleType(Path(path).stem)
+        module.__file__ = path
+        linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+        self.modules[path] = module
+        for node in ast.parse(text, filename=path).body:
+            self._statement(module, node, path)
+        self._fill(module, claimed)
+        return module
+
+    def _statement(self, module: types.ModuleType, node: ast.stmt, path: str) -> None:
+        match node:
+            case ast.Import(names=names):
+                if all(a.name.split(".")[0] in IMPORTABLE for a in names):
+                    self._run(module, node, path)
+            case ast.ImportFrom(module=name, level=level):
+                self._import_from(module, node, name or "", level, path)
+            case ast.FunctionDef(decorator_list=decorators) if any(_is_jit(d) for d in decorators):
+                kept = next(d for d in decorators if _is_jit(d))
+                node.decorator_list = [kept]
+                self._run(module, node, path)
+            case ast.Assign() | ast.AnnAssign() if _is_plain(node.value):
+                try:
+                    self._run(module, node, path)
+                except Exception:  # a constant that needs what was left out: the launch that uses it will say so
+                    return
+
+    def _import_from(self, module: types.ModuleType, node: ast.ImportFrom, name: str, level: int, path: str) -> None:
+        if level == 0 and name.split(".")[0] in IMPORTABLE:
+            try:
+                self._run(module, node, path)
+            except ImportError:
+                return
+            return
+        other = _find(path, name, level)
+        if other is None:
+            return
+        loaded = self.modules.get(other) or self._load(other, self.given.get(other) or Path(other).read_text(), {})
+        for a in node.names:
+            if a.name in loaded.__dict__:
+                module.__dict__[a.asname or a.name] = loaded.__dict__[a.name]
+
+    def _run(self, module: types.ModuleType, node: ast.stmt, path: str) -> None:
+        exec(compile(ast.Module([node], []), path, "exec"), module.__dict__)
+
+    def _fill(self, module: types.ModuleType, claimed: dict[str, Any]) -> None:
+        """Plain constants that the file computes in a way that is not executed here: the launch states their value. A
+        false value makes another kernel of it, and its results are judged like any other's."""
+        for name, value in claimed.items():
+            if name in module.__dict__:
+                continue
+            ((kind, body),) = value.items()
+            if kind == "=":
+                module.__dict__[name] = body
+            elif kind == "float":
+                module.__dict__[name] = float.fromhex(body) if "0x" in body else float(body)
+            elif kind == "tl.dtype":
+                module.__dict__[name] = tl.dtype(body)
+
+
+def _is_jit(d: ast.expr) -> bool:
+    text = ast.unparse(d).split("(")[0]
+    return text in ("jit", "triton.jit", "triton.runtime.jit", "tl.jit")
+
+
+def _is_plain(value: ast.expr | None) -> bool:
+    """Constants, arithmetic on them, names, attributes and ``constexpr(...)`` calls: nothing that acts."""
+    if value is None:
+        return False
+    for n in ast.walk(value):
+        if isinstance(n, ast.Call) and not ast.unparse(n.func).endswith(("constexpr", "next_power_of_2", "cdiv", "float", "int")):
+            return False
+        if isinstance(n, ast.Lambda | ast.Await | ast.Yield | ast.NamedExpr | ast.ListComp | ast.GeneratorExp):
+            return False
+    return True
+
+
+def _find(path: str, name: str, level: int) -> str | None:
+    """File of a module imported by ``from name import`` in ``path``."""
+    if level:
+        base = Path(path).parent
+        for _ in range(level - 1):
+            base = base.parent
+        target = base.joinpath(*name.split(".")) if name else base
+    else:
+        beside = Path(path).parent.joinpath(*name.split("."))
+        if beside.with_suffix(".py").is_file():
+            return str(beside.with_suffix(".py"))
+        try:
+            spec = importlib.util.find_spec(name.split(".")[0])
+        except (ImportError, ValueError):
+            return None
+        if spec is None or not spec.submodule_search_locations:
+            return None
+        target = Path(next(iter(spec.submodule_search_locations))).joinpath(*name.split(".")[1:])
+    for candidate in (target.with_suffix(".py"), target / "__init__.py"):
+        if candidate.is_file():
+            return str(candidate.resolve())
+    return None
+
+
+_ = triton

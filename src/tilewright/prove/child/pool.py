@@ -1,0 +1,152 @@
+"""The parent's hold on fork servers: start one, spawn children, learn how they ended."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+from ...errors import EnvironmentProblem, InternalError
+from . import transport
+
+START_TIMEOUT_S = 120.0
+KEEP = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "OPENBLAS_CORETYPE",
+        "OPENBLAS_L2_SIZE", "CUDA_VISIBLE_DEVICES", "TRITON_CACHE_DIR", "CC", "CXX")  # fmt: skip
+
+
+class Ended:
+    """How a child ended: ``code`` as subprocess has it (negative: signal)."""
+
+    def __init__(self, code: int):
+        self.code = code
+
+    def __str__(self) -> str:
+        if self.code < 0:
+            try:
+                name = signal.Signals(-self.code).name
+            except ValueError:
+                name = f"signal {-self.code}"
+            return f"killed by {name}"
+        return f"exited with status {self.code}"
+
+
+class ForkServer:
+    """One fork server. ``interpret``: Triton is imported in interpreter mode there (it can't be switched later)."""
+
+    def __init__(self, *, interpret: bool = False):
+        self.interpret = interpret
+        self._tickets = itertools.count()
+        self._pids: dict[int, int] = {}
+        self._ended: dict[int, Ended] = {}
+        self._lock = threading.Lock()
+        ours, theirs = socket.socketpair()
+        env = {k: v for k, v in os.environ.items() if k in KEEP}
+        env.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1",
+                   TOKENIZERS_PARALLELISM="false", PYTHONHASHSEED="0")  # fmt: skip
+        if interpret:
+            env["TRITON_INTERPRET"] = "1"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _BOOT, str(theirs.fileno()), json.dumps(sys.path)], env=env,
+            pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        self._control = ours
+        self.versions: dict[str, str] = {}
+        self._ready = False
+        atexit.register(self.close)
+
+    def wait_ready(self) -> None:
+        if self._ready:
+            return
+        try:
+            head, _ = transport.receive(self._control, START_TIMEOUT_S)
+        except (transport.ProtocolFault, transport.Timeout) as e:
+            code = self._process.poll()
+            raise EnvironmentProblem(
+                f"the process that starts sealed children did not come up ({e or 'no answer'}; exit status {code})",
+                remedy="run 'tilewright doctor'",
+            ) from None
+        self.versions = head.get("versions", {})
+        self._ready = True
+
+    def spawn(self, request: dict[str, Any], fds: tuple[int, ...]) -> int:
+        """Fork a child; returns its pid."""
+        with self._lock:
+            self.wait_ready()
+            ticket = next(self._tickets)
+            transport.send(self._control, {**request, "ticket": ticket}, fds)
+            self._drain(lambda: ticket in self._pids, START_TIMEOUT_S)
+            if ticket not in self._pids:
+                raise InternalError("the fork server did not answer")
+            return self._pids.pop(ticket)
+
+    def kill(self, pid: int) -> None:
+        with self._lock, contextlib.suppress(transport.ProtocolFault):
+            transport.send(self._control, {"kill": pid})
+
+    def ended(self, pid: int, timeout: float = 0.0) -> Ended | None:
+        """How the child ended, or None if it still runs after ``timeout`` seconds."""
+        with self._lock:
+            self._drain(lambda: pid in self._ended, timeout)
+            return self._ended.get(pid)
+
+    def _drain(self, done: Any, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while not done():
+            try:
+                head, _ = transport.receive(self._control, max(0.001, deadline - time.monotonic()))
+            except transport.Timeout:
+                return
+            except transport.ProtocolFault as e:
+                raise EnvironmentProblem(f"the process that starts sealed children died: {e}") from None
+            if "spawned" in head:
+                self._pids[head["ticket"]] = head["spawned"]
+            elif "exited" in head:
+                self._ended[head["exited"]] = Ended(head["status"])
+
+    def close(self) -> None:
+        atexit.unregister(self.close)
+        with contextlib.suppress(OSError):
+            self._control.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+
+_BOOT = """
+import os, sys, json
+fd = int(sys.argv[1])
+if fd != 3:
+    os.dup2(fd, 3, inheritable=False); os.close(fd)
+else:
+    os.set_inheritable(3, False)
+sys.path[:] = json.loads(sys.argv[2])
+sys.argv = ["tilewright-child"]
+from tilewright.prove.child.server import main
+main()
+"""
+
+_servers: dict[bool, ForkServer] = {}
+
+
+def server(*, interpret: bool = False) -> ForkServer:
+    """The fork server of this process, started at first use."""
+    if interpret not in _servers:
+        _servers[interpret] = ForkServer(interpret=interpret)
+    return _servers[interpret]
+
+
+def shutdown() -> None:
+    """End all fork servers and with them all children."""
+    while _servers:
+        _servers.popitem()[1].close()

@@ -1,0 +1,71 @@
+"""The reference's child. The problem file is user code too, so it is read and run in a sealed child of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...task import readers, tree
+from ...task.task import Workload
+from . import watch
+from .role_kernel import backward, plain
+from .transport import Bundle
+
+
+class Role:
+    """Requests: ``describe``, ``inputs``, ``state``, ``calling``, ``reference``, ``check``, ``law``."""
+
+    def __init__(self, others: list[Any]):
+        self.source: Any = None
+
+    def on_describe(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Read the problem; the answer is its sheet."""
+        self.source = readers.read(head["path"], overrides=head.get("overrides"), reference=head.get("reference"))
+        return {"sheet": self.source.sheet.model_dump(mode="json")}, []
+
+    def on_inputs(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Inputs as the problem's own code makes them: tensors in a bundle, scalars in ``scalars``, names in ``order``."""
+        made = self.source.inputs(Workload.model_validate(head["workload"]), head["seed"])
+        tensors = {n: v for n, v in made.items() if isinstance(v, torch.Tensor)}
+        scalars = {n: tree.flatten(v)[0] for n, v in made.items() if n not in tensors}
+        return {"order": list(made), "scalars": scalars}, [Bundle.pack(tensors)]
+
+    def on_state(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Parameters and buffers of the reference, and how a kernel is called and constructed."""
+        workload = Workload.model_validate(head["workload"])
+        state = self.source.state(workload, head["seed"])
+        how, init = self.source.calling(workload, head["seed"])
+        return {"calling": how.model_dump(mode="json"), "names": list(state)}, [Bundle.pack({**state, **init})]
+
+    def on_reference(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Run the reference. ``dtype`` "float64": the oracle (inputs come in float64). A second bundle holds the
+        state, a third the cotangents, if the head says so."""
+        tensors = bundles[0].tensors(copy=True)
+        rest = list(bundles[1:])
+        state = rest.pop(0).tensors(copy=True) if head.get("has_state") else None
+        cotangents = rest.pop(0).tensors(copy=True) if head.get("has_cotangents") else None
+        inputs = {n: tensors[n] if n in tensors else tree.unflatten(head["scalars"][n], {}) for n in head["order"]}
+        wanted = head.get("requires_grad", [])
+        for name in wanted:
+            inputs[name].requires_grad_(True)
+        torch.manual_seed(head.get("seed", 0))
+        dtype = getattr(torch, head["dtype"]) if head.get("dtype") else None
+        with torch.set_grad_enabled(bool(wanted)), watch.Watch(observe=head.get("observe", False)) as seen:
+            result = self.source.reference(inputs, Workload.model_validate(head["workload"]), state, dtype=dtype)
+            structure, leaves = tree.flatten(result)
+            if not leaves and not head.get("may_lack_tensors"):
+                raise TypeError(f"the reference returned no tensor but {type(result).__name__}")
+            grads = backward(leaves, cotangents, inputs, wanted) if cotangents is not None else None
+        out = [Bundle.pack(plain(leaves), whole=False), Bundle.pack(plain({n: t for n, t in inputs.items()
+               if isinstance(t, torch.Tensor)}), whole=False)]  # fmt: skip
+        if grads is not None:
+            out.append(Bundle.pack(plain(grads), whole=False))
+        return {"tree": structure, "seen": seen.summary(), "requires_grad": {n: t.requires_grad for n, t in leaves.items()}}, out
+
+    def on_check(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """The problem's own checker, where the contract's postcondition is ``checker``."""
+        inputs, outputs = bundles[0].tensors(copy=True), bundles[1].tensors(copy=True)
+        made = {n: inputs[n] if n in inputs else tree.unflatten(head["scalars"][n], {}) for n in head["order"]}
+        got = self.source.check(made, tree.unflatten(head["tree"], outputs))
+        return {"ok": None if got is None else bool(got[0]), "message": "" if got is None else str(got[1])}, []

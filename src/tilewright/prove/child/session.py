@@ -1,0 +1,324 @@
+"""The parent's side of a sealed child: open it, ask it, learn how it ended.
+
+>>> with KernelSession(kernel) as k:                     # doctest: +SKIP
+...     k.build(calling, state)
+...     outcome = k.call(inputs)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...kernel import Kernel
+from ...task import tree
+from ...task.calling import Calling
+from ...task.task import TaskSheet, Workload
+from . import transport
+from .pool import ForkServer, server
+from .transport import Bundle
+
+Inputs = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a child may use: seconds per request, bytes of memory and of one file, processes."""
+
+    seconds: float = 60.0
+    memory_bytes: int = 8 << 30
+    file_bytes: int = 2 << 30
+    processes: int = 64
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why there is no result. ``kind``: ``exception``, ``exit``, ``crash``, ``timeout``, ``memory``, ``protocol``,
+    ``interface``, ``launch``, ``forged``, ``unsupported``."""
+
+    kind: str
+    message: str
+    where: str = ""
+    trace: str = ""
+    type: str = ""
+    output: str = ""
+    user_code: bool = True
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        at = f" at {Path(self.where).name}" if self.where else ""
+        return f"{self.type or self.kind}: {self.message}{at}" if self.kind == "exception" else f"{self.message}{at}"
+
+
+@dataclass
+class Outcome:
+    """What a call gave: ``outputs`` by leaf name, ``tree`` their structure, and what the parent itself saw.
+
+    ``changed``: inputs whose bytes changed. ``damage``: guard zones written, with the number of bytes. ``alias``:
+    output to input that shares its memory. ``launches``: the evaluator's own log. ``seen``: torch operations that the
+    child reports.
+    """
+
+    trouble: Trouble | None = None
+    outputs: dict[str, torch.Tensor] = field(default_factory=dict)
+    grads: dict[str, torch.Tensor] = field(default_factory=dict)
+    tree: dict[str, Any] = field(default_factory=dict)
+    inputs_after: dict[str, torch.Tensor] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
+    damage: tuple[tuple[str, int], ...] = ()
+    alias: dict[str, str] = field(default_factory=dict)
+    odd: dict[str, str] = field(default_factory=dict)
+    stale: tuple[int, ...] = ()
+    seen: dict[str, Any] = field(default_factory=dict)
+    threads: int = 0
+    requires_grad: dict[str, bool] = field(default_factory=dict)
+    launches: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return self.trouble is None
+
+
+class Session:
+    """One sealed child. ``role`` as in ``worker.py``."""
+
+    def __init__(self, role: str, *, limits: Limits | None = None, sandbox: str = "best", interpret: bool = False,
+                 others: tuple[socket.socket, ...] = (), name: str = ""):  # fmt: skip
+        self.limits = limits or Limits()
+        self.server: ForkServer = server(interpret=interpret)
+        self.output = os.memfd_create("tw-output", os.MFD_CLOEXEC)
+        ours, theirs = socket.socketpair()
+        request = {"role": role, "sandbox": sandbox, "limits": vars(self.limits), "name": name}
+        self.pid = self.server.spawn(request, (theirs.fileno(), self.output, *(s.fileno() for s in others)))
+        theirs.close()
+        self.channel = ours
+        self.dead: Trouble | None = None
+        self.sealed: dict[str, Any] = {}
+        answer, _ = self.ask_raw({}, wait_only=True)
+        self.sealed = answer.get("sealed", {})
+
+    def ask_raw(
+        self, head: dict[str, Any], bundles: tuple[Bundle, ...] = (), *, wait_only: bool = False, seconds: float | None = None
+    ) -> tuple[dict[str, Any], list[Bundle]]:
+        """Send a request and wait for the answer. A child that dies, hangs or talks nonsense gives ``{"error": ...}``
+        and stays dead."""
+        if self.dead is not None:
+            return {"error": vars(self.dead)}, []
+        try:
+            if not wait_only:
+                transport.send(self.channel, {**head, "bundles": [b.head for b in bundles]}, tuple(b.fd for b in bundles))
+            answer, fds = transport.receive(self.channel, seconds or self.limits.seconds)
+            return answer, [Bundle.open(h, fd) for h, fd in zip(answer.get("bundles", []), fds, strict=True)]
+        except transport.Timeout:
+            self.server.kill(self.pid)
+            self._die("timeout", f"no answer within {seconds or self.limits.seconds:g} s")
+        except (transport.ProtocolFault, ValueError) as e:
+            self._died(str(e))
+        assert self.dead is not None
+        return {"error": vars(self.dead)}, []
+
+    def _died(self, why: str) -> None:
+        ended = self.server.ended(self.pid, 2.0)
+        if ended is None:
+            self.server.kill(self.pid)
+            self._die("protocol", f"the process sent something that is no message ({why})")
+        elif ended.code < 0:
+            self._die("crash", f"the process was {ended}")
+        else:
+            self._die("exit", f"the process {ended} in the middle of a call")
+
+    def _die(self, kind: str, message: str) -> None:
+        self.dead = Trouble(kind=kind, message=message, output=self.printed())
+
+    def printed(self) -> str:
+        """The tail of what the child wrote to stdout and stderr."""
+        size = os.fstat(self.output).st_size
+        return os.pread(self.output, 4000, max(0, size - 4000)).decode(errors="replace")
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.channel.close()
+        with contextlib.suppress(OSError):
+            os.close(self.output)
+        self.server.kill(self.pid)
+        self.dead = self.dead or Trouble("exit", "the session was closed")
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def trouble(error: dict[str, Any]) -> Trouble:
+    """A Trouble from a child's words."""
+    known = {k: v for k, v in error.items() if k in Trouble.__dataclass_fields__}
+    return Trouble(**{"kind": "exception", "message": "", **known})
+
+
+def split(inputs: Inputs) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Tensors, and the other arguments as trees."""
+    tensors = {n: v for n, v in inputs.items() if isinstance(v, torch.Tensor)}
+    return tensors, {n: tree.flatten(v)[0] for n, v in inputs.items() if n not in tensors}
+
+
+class ReferenceSession(Session):
+    """The reference in its sealed child."""
+
+    def __init__(self, **options: Any):
+        super().__init__("reference", name="reference", **options)
+
+    def request(self, head: dict[str, Any], bundles: tuple[Bundle, ...] = (), seconds: float | None = None) -> tuple[dict[str, Any], list[Bundle]]:
+        answer, out = self.ask_raw(head, bundles, seconds=seconds)
+        for b in bundles:
+            b.close()
+        return answer, out
+
+    def describe(self, path: str, *, overrides: str | None = None, reference: str | None = None) -> TaskSheet | Trouble:
+        """Read the problem."""
+        answer, _ = self.request({"do": "describe", "path": path, "overrides": overrides, "reference": reference})
+        return trouble(answer["error"]) if "error" in answer else TaskSheet.model_validate(answer["sheet"])
+
+    def inputs(self, workload: Workload, seed: int) -> dict[str, Any] | Trouble:
+        """Inputs as the problem makes them."""
+        answer, out = self.request({"do": "inputs", "workload": workload.model_dump(mode="json"), "seed": seed})
+        if "error" in answer:
+            return trouble(answer["error"])
+        tensors = out[0].tensors(copy=True)
+        return {n: tensors[n] if n in tensors else tree.unflatten(answer["scalars"][n], {}) for n in answer["order"]}
+
+    def state(self, workload: Workload, seed: int) -> tuple[Calling, dict[str, torch.Tensor]] | Trouble:
+        """How a kernel is called at this workload, and the tensors that it starts from."""
+        answer, out = self.request({"do": "state", "workload": workload.model_dump(mode="json"), "seed": seed})
+        if "error" in answer:
+            return trouble(answer["error"])
+        return Calling.model_validate(answer["calling"]), out[0].tensors(copy=True)
+
+    def run(
+        self, inputs: Inputs, workload: Workload, *, state: Mapping[str, torch.Tensor] | None = None,
+        dtype: str | None = None, requires_grad: tuple[str, ...] = (),
+        cotangents: Mapping[str, torch.Tensor] | None = None, seed: int = 0, observe: bool = False,
+    ) -> Outcome:  # fmt: skip
+        """The reference's result on ``inputs``. ``dtype="float64"``: the oracle."""
+        tensors, scalars = split(inputs)
+        bundles = [Bundle.pack(tensors)]
+        bundles += [Bundle.pack(state)] if state is not None else []
+        bundles += [Bundle.pack(cotangents)] if cotangents is not None else []
+        head = {"do": "reference", "order": list(inputs), "scalars": scalars, "workload": workload.model_dump(mode="json"),
+                "dtype": dtype, "has_state": state is not None, "has_cotangents": cotangents is not None,
+                "requires_grad": list(requires_grad), "seed": seed, "observe": observe}  # fmt: skip
+        answer, out = self.request(head, tuple(bundles))
+        if "error" in answer:
+            return Outcome(trouble=trouble(answer["error"]))
+        return Outcome(
+            outputs=out[0].tensors(copy=True), inputs_after=out[1].tensors(copy=True), tree=answer["tree"],
+            grads=out[2].tensors(copy=True) if len(out) > 2 else {}, seen=answer["seen"],
+            requires_grad=answer["requires_grad"],
+        )  # fmt: skip
+
+
+class KernelSession(Session):
+    """The candidate in its sealed child, with its evaluator beside it where launches are evaluated elsewhere."""
+
+    def __init__(self, kernel: Kernel, **options: Any):
+        self.kernel = kernel
+        self.evaluator: Session | None = None
+        others: tuple[socket.socket, ...] = ()
+        ends: tuple[socket.socket, ...] = ()
+        if kernel.language == "triton":
+            a, b = socket.socketpair()
+            ends = (a, b)
+            self.evaluator = Session("evaluator", interpret=True, others=(b,), name="evaluator", **options)
+            others = (a,)
+        super().__init__("kernel", others=others, name="kernel", **options)
+        for s in ends:
+            s.close()
+        self.load_trouble = self._load()
+
+    def _load(self) -> Trouble | None:
+        path = str(Path(self.kernel.path).resolve())
+        if self.evaluator is not None:
+            answer, _ = self.evaluator.ask_raw({"do": "start", "files": {path: self.kernel.text}})
+            if "error" in answer:
+                return trouble(answer["error"])
+        sheet = {"path": path, "text": self.kernel.text, "entry": self.kernel.entry}
+        answer, _ = self.ask_raw({"do": "load", "language": self.kernel.language, "kernel": sheet})
+        return trouble(answer["error"]) if "error" in answer else None
+
+    def build(self, how: Calling, state: Mapping[str, torch.Tensor]) -> Trouble | None:
+        """Make the callable."""
+        if self.load_trouble:
+            return self.load_trouble
+        bundle = Bundle.pack(state)
+        answer, _ = self.ask_raw({"do": "build", "calling": how.model_dump(mode="json")}, (bundle,))
+        bundle.close()
+        return trouble(answer["error"]) if "error" in answer else None
+
+    def call(
+        self, inputs: Inputs, *, requires_grad: tuple[str, ...] = (), cotangents: Mapping[str, torch.Tensor] | None = None,
+        poison: int | None = 0xFF, guard: int = 0xFF, place: str = "start", observe: bool = False, keep: bool = False,
+        mode: str = "normal", seconds: float | None = None,
+    ) -> Outcome:  # fmt: skip
+        """One call. ``mode`` is for the evaluator (``role_evaluator.py``)."""
+        tensors, scalars = split(inputs)
+        bundle = Bundle.pack(tensors, guard=guard, place=place)
+        before = bundle.bytes().clone()
+        bundles = [bundle] + ([Bundle.pack(cotangents)] if cotangents is not None else [])
+        if self.evaluator is not None:
+            self.evaluator.ask_raw({"do": "mode", "mode": mode})
+        head = {"do": "call", "order": list(inputs), "scalars": scalars, "requires_grad": list(requires_grad),
+                "poison": poison, "observe": observe, "keep": keep}  # fmt: skip
+        answer, out = self.ask_raw(head, tuple(bundles), seconds=seconds)
+        launches: list[dict[str, Any]] = []
+        if self.evaluator is not None:
+            launches = self.evaluator.ask_raw({"do": "report"})[0].get("launches", [])
+        outcome = self._outcome(answer, out, bundle, before, tensors)
+        outcome.launches = launches
+        for b in (*bundles, *out):
+            b.close()
+        return outcome
+
+    def _outcome(self, answer: dict[str, Any], out: list[Bundle], bundle: Bundle, before: torch.Tensor,
+                 tensors: dict[str, torch.Tensor]) -> Outcome:  # fmt: skip
+        after = bundle.tensors(copy=True)
+        seen = Outcome(
+            inputs_after=after, damage=tuple(bundle.damage(before)),
+            changed=tuple(n for n, t in tensors.items() if not same_bits(t, after[n])),
+        )  # fmt: skip
+        if "error" in answer:
+            seen.trouble = trouble(answer["error"])
+            return seen
+        try:
+            seen.tree, seen.odd = answer["tree"], dict(answer["odd"])
+            if seen.odd:
+                return seen
+            seen.outputs = out[0].tensors(copy=True)
+            seen.grads = out[1].tensors(copy=True) if len(out) > 1 else {}
+            seen.alias, seen.stale = dict(answer["alias"]), tuple(answer["stale"])
+            seen.seen, seen.threads = dict(answer["seen"]), int(answer["threads"])
+            seen.requires_grad = dict(answer["requires_grad"])
+        except (KeyError, TypeError, ValueError, IndexError, transport.ProtocolFault) as e:
+            seen.trouble = Trouble("protocol", f"the process sent a malformed answer ({e!r})")
+        return seen
+
+    def close(self) -> None:
+        super().close()
+        if self.evaluator is not None:
+            self.evaluator.close()
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Equal bit for bit (NaN equals itself), by element."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.numel() == 0:
+        return True
+    x, y = (t.detach().contiguous().reshape(-1).view(torch.uint8) for t in (a, b))
+    return torch.equal(x, y)
