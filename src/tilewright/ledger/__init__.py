@@ -1,0 +1,7 @@
+"""The ledger: an append-only, content-addressed record of verdicts, findings, audits and measurements."""
+
+from .audits import Audit, AuditItem
+from .ledger import Ledger
+from .records import FindingRecord, Found, VerdictRecord, contract_hash
+
+__all__ = ["Audit", "AuditItem", "FindingRecord", "Found", "Ledger", "VerdictRecord", "contract_hash"]

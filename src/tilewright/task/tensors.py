@@ -60,9 +60,9 @@ def evaluate(expr: str | int, dims: Mapping[str, int]) -> int:
 
 
 class Model(BaseModel):
-    """Frozen record: unknown fields are an error."""
+    """Frozen record: unknown fields are an error. As JSON, NaN and infinities stay what they are."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class Dim(Model):

@@ -1,0 +1,1 @@
+"""One file a step; each is frozen once it is released."""
