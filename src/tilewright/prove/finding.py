@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ..task.tensors import Model
 
@@ -29,8 +29,6 @@ class TensorRecord(Model):
 class CaseRecord(Model):
     """A case as data: enough to run it again. ``inputs`` are tensors or plain scalars; ``mode`` says how the call is
     made (``forward``, ``backward``, ``repeat``, ``sequence`` …) with its options in ``options``."""
-
-    model_config = ConfigDict(ser_json_inf_nan="constants")  # a scalar input may be NaN
 
     dims: dict[str, int] = {}
     dtype: str = ""

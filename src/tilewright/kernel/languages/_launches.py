@@ -91,7 +91,9 @@ class Recorder:
             raw = t.untyped_storage()
             if raw.data_ptr() not in done and raw.nbytes():
                 done.add(raw.data_ptr())
-                torch.empty(0, dtype=torch.uint8).set_(raw).copy_(torch.empty(0, dtype=torch.uint8).set_(back[n].untyped_storage()))
+                torch.empty(0, dtype=torch.uint8).set_(raw).copy_(
+                    torch.empty(0, dtype=torch.uint8).set_(back[n].untyped_storage())
+                )
         bundle.close()
 
 
@@ -150,6 +152,8 @@ def scalar_globals(fn: JITFunction) -> dict[str, Any]:
     """Plain constants among the module globals that a device function may read."""
     found = {}
     for name, value in fn.fn.__globals__.items():
-        if not name.startswith("__") and isinstance(value, bool | int | float | str | triton.language.constexpr | triton.language.dtype):
+        if not name.startswith("__") and isinstance(
+            value, bool | int | float | str | triton.language.constexpr | triton.language.dtype
+        ):
             found[name] = encode(value)
     return found

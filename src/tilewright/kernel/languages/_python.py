@@ -86,7 +86,9 @@ def copy_state(module: Any, state: dict[str, torch.Tensor]) -> None:
             target.copy_(source)
 
 
-def match_by_shape(own: dict[str, torch.Tensor], state: dict[str, torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def match_by_shape(
+    own: dict[str, torch.Tensor], state: dict[str, torch.Tensor]
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
     left = dict(state)
     pairs = []
     for name, target in own.items():

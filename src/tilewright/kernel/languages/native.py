@@ -87,7 +87,9 @@ class Loaded:
                 made[o["name"]] = given.get(o["name"], None)
                 if made[o["name"]] is None:
                     made[o["name"]] = torch.empty([evaluate(s, dims) for s in o["shape"]], dtype=dtype)
-            arguments: list[Any] = [ctypes.c_void_p(t.data_ptr()) for t in tensors if id(t) not in {id(g) for g in given.values()}]
+            arguments: list[Any] = [
+                ctypes.c_void_p(t.data_ptr()) for t in tensors if id(t) not in {id(g) for g in given.values()}
+            ]
             arguments += [ctypes.c_void_p(t.data_ptr()) for t in made.values()]
             for v in plain.values():
                 if isinstance(v, torch.Tensor):

@@ -37,7 +37,9 @@ class DeviceSource:
         if text is None:
             text = Path(path).read_text()
         if hashlib.sha256(text.encode()).hexdigest() != file["sha256"]:
-            error = Unsupported(f"the launched function '{qualname}' does not come from the file that was given", where=path)
+            error = Unsupported(
+                f"the launched function '{qualname}' does not come from the file that was given", where=path
+            )
             error.tilewright_kind = "forged"  # type: ignore[attr-defined]
             raise error
         module = self.modules.get(path) or self._load(path, text, claimed)
@@ -118,7 +120,9 @@ def _is_plain(value: ast.expr | None) -> bool:
     if value is None:
         return False
     for n in ast.walk(value):
-        if isinstance(n, ast.Call) and not ast.unparse(n.func).endswith(("constexpr", "next_power_of_2", "cdiv", "float", "int")):
+        if isinstance(n, ast.Call) and not ast.unparse(n.func).endswith(
+            ("constexpr", "next_power_of_2", "cdiv", "float", "int")
+        ):
             return False
         if isinstance(n, ast.Lambda | ast.Await | ast.Yield | ast.NamedExpr | ast.ListComp | ast.GeneratorExp):
             return False

@@ -53,6 +53,7 @@ class Role:
         for name in head.get("requires_grad", ()):
             inputs[name].requires_grad_(True)
         self.calls += 1
+        torch.manual_seed(head.get("seed", 0))
         with watch.Watch(poison=head.get("poison"), observe=head.get("observe", False)) as seen:
             if head.get("requires_grad"):
                 result = self.callable(inputs)
@@ -64,7 +65,12 @@ class Role:
             grads: dict[str, torch.Tensor] = {}
             if len(bundles) > 1 and not odd:
                 grads = backward(leaves, bundles[1].tensors(copy=True), inputs, head["requires_grad"])
-        answer: dict[str, Any] = {"tree": structure, "odd": odd, "seen": seen.summary(), "threads": threads() - self.threads}
+        answer: dict[str, Any] = {
+            "tree": structure,
+            "odd": odd,
+            "seen": seen.summary(),
+            "threads": threads() - self.threads,
+        }
         if odd:
             return answer, []
         answer["alias"] = {n: i for n, t in leaves.items() for i, x in tensors.items() if overlap(t, x)}
@@ -95,7 +101,9 @@ def backward(
     if not pairs:
         return {}
     names = [n for n in wanted if n in inputs]
-    got = torch.autograd.grad([o for o, _ in pairs], [inputs[n] for n in names], [c for _, c in pairs], allow_unused=True)
+    got = torch.autograd.grad(
+        [o for o, _ in pairs], [inputs[n] for n in names], [c for _, c in pairs], allow_unused=True
+    )
     return {n: g for n, g in zip(names, got, strict=True) if g is not None}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ...task import readers, tree
+from ...task.calling import Calling
 from ...task.task import Workload
 from . import watch
 from .role_kernel import backward, plain
@@ -35,7 +36,7 @@ class Role:
         """Parameters and buffers of the reference, and how a kernel is called and constructed."""
         workload = Workload.model_validate(head["workload"])
         state = self.source.state(workload, head["seed"])
-        how, init = self.source.calling(workload, head["seed"])
+        how, init = self.source.calling(workload, head["seed"]) if hasattr(self.source, "calling") else (Calling(), {})
         return {"calling": how.model_dump(mode="json"), "names": list(state)}, [Bundle.pack({**state, **init})]
 
     def on_reference(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
@@ -61,7 +62,11 @@ class Role:
                if isinstance(t, torch.Tensor)}), whole=False)]  # fmt: skip
         if grads is not None:
             out.append(Bundle.pack(plain(grads), whole=False))
-        return {"tree": structure, "seen": seen.summary(), "requires_grad": {n: t.requires_grad for n, t in leaves.items()}}, out
+        return {
+            "tree": structure,
+            "seen": seen.summary(),
+            "requires_grad": {n: t.requires_grad for n, t in leaves.items()},
+        }, out
 
     def on_check(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """The problem's own checker, where the contract's postcondition is ``checker``."""

@@ -88,5 +88,3 @@ def _reap(control: socket.socket, children: dict[int, str]) -> None:
                 os.killpg(pid, signal.SIGKILL)  # whatever the child left running in its group
             del children[pid]
             transport.send(control, {"exited": pid, "status": os.waitstatus_to_exitcode(status)})
-
-

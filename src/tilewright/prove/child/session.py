@@ -105,7 +105,12 @@ class Session:
         self.sealed = answer.get("sealed", {})
 
     def ask_raw(
-        self, head: dict[str, Any], bundles: tuple[Bundle, ...] = (), *, wait_only: bool = False, seconds: float | None = None
+        self,
+        head: dict[str, Any],
+        bundles: tuple[Bundle, ...] = (),
+        *,
+        wait_only: bool = False,
+        seconds: float | None = None,
     ) -> tuple[dict[str, Any], list[Bundle]]:
         """Send a request and wait for the answer. A child that dies, hangs or talks nonsense gives ``{"error": ...}``
         and stays dead."""
@@ -113,7 +118,9 @@ class Session:
             return {"error": vars(self.dead)}, []
         try:
             if not wait_only:
-                transport.send(self.channel, {**head, "bundles": [b.head for b in bundles]}, tuple(b.fd for b in bundles))
+                transport.send(
+                    self.channel, {**head, "bundles": [b.head for b in bundles]}, tuple(b.fd for b in bundles)
+                )
             answer, fds = transport.receive(self.channel, seconds or self.limits.seconds)
             return answer, [Bundle.open(h, fd) for h, fd in zip(answer.get("bundles", []), fds, strict=True)]
         except transport.Timeout:
@@ -175,7 +182,9 @@ class ReferenceSession(Session):
     def __init__(self, **options: Any):
         super().__init__("reference", name="reference", **options)
 
-    def request(self, head: dict[str, Any], bundles: tuple[Bundle, ...] = (), seconds: float | None = None) -> tuple[dict[str, Any], list[Bundle]]:
+    def request(
+        self, head: dict[str, Any], bundles: tuple[Bundle, ...] = (), seconds: float | None = None
+    ) -> tuple[dict[str, Any], list[Bundle]]:
         answer, out = self.ask_raw(head, bundles, seconds=seconds)
         for b in bundles:
             b.close()
@@ -264,7 +273,7 @@ class KernelSession(Session):
     def call(
         self, inputs: Inputs, *, requires_grad: tuple[str, ...] = (), cotangents: Mapping[str, torch.Tensor] | None = None,
         poison: int | None = 0xFF, guard: int = 0xFF, place: str = "start", observe: bool = False, keep: bool = False,
-        mode: str = "normal", seconds: float | None = None,
+        mode: str = "normal", seconds: float | None = None, seed: int = 0,
     ) -> Outcome:  # fmt: skip
         """One call. ``mode`` is for the evaluator (``role_evaluator.py``)."""
         tensors, scalars = split(inputs)
@@ -274,7 +283,7 @@ class KernelSession(Session):
         if self.evaluator is not None:
             self.evaluator.ask_raw({"do": "mode", "mode": mode})
         head = {"do": "call", "order": list(inputs), "scalars": scalars, "requires_grad": list(requires_grad),
-                "poison": poison, "observe": observe, "keep": keep}  # fmt: skip
+                "poison": poison, "observe": observe, "keep": keep, "seed": seed}  # fmt: skip
         answer, out = self.ask_raw(head, tuple(bundles), seconds=seconds)
         launches: list[dict[str, Any]] = []
         if self.evaluator is not None:

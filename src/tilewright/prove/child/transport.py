@@ -139,7 +139,9 @@ class Bundle:
             if whole:
                 raw = t.untyped_storage()
                 key, first = (raw.data_ptr() or id(t)), 0
-                data = torch.empty(0, dtype=torch.uint8).set_(raw) if raw.nbytes() else torch.empty(0, dtype=torch.uint8)
+                data = (
+                    torch.empty(0, dtype=torch.uint8).set_(raw) if raw.nbytes() else torch.empty(0, dtype=torch.uint8)
+                )
             else:
                 key, first = id(t), t.storage_offset()
                 data = torch.empty(0, dtype=torch.uint8)
@@ -208,7 +210,9 @@ class Bundle:
                 view = self.bytes()[s["begin"] : s["begin"] + s["nbytes"]]
                 if copy:
                     private[e["storage"]] = view.clone()
-                elif view.numel():  # a storage of its own, so that sizes, offsets and data_ptr are those of a plain tensor
+                elif (
+                    view.numel()
+                ):  # a storage of its own, so that sizes, offsets and data_ptr are those of a plain tensor
                     private[e["storage"]] = torch.frombuffer(self.map, dtype=torch.uint8, count=s["nbytes"],
                                                              offset=s["begin"])  # fmt: skip
                 else:
@@ -234,7 +238,9 @@ class Bundle:
         for s in self.head["storages"]:
             if s["begin"] <= at < s["begin"] + s["nbytes"]:
                 return ""
-        nearest = min(self.head["storages"], key=lambda s: min(abs(at - s["begin"]), abs(at - s["begin"] - s["nbytes"])))
+        nearest = min(
+            self.head["storages"], key=lambda s: min(abs(at - s["begin"]), abs(at - s["begin"] - s["nbytes"]))
+        )
         return ("before " if at < nearest["begin"] else "after ") + names[nearest["index"]]
 
     def close(self) -> None:

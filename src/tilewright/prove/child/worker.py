@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy
 import torch
+import torch._dynamo  # a dispatch mode imports it at first use, which would cost every child a second
 
 from . import roles, sandbox, transport
 

@@ -1,0 +1,219 @@
+"""Compare a kernel's output with the truth.
+
+An error is judged by what rounding can explain, not by a constant. For one output tensor, element by element:
+
+    |kernel - oracle|  <=  k * B  +  floor * ulp(oracle)
+
+``oracle`` is the reference in float64. ``B`` is how wrong arithmetic of this precision honestly gets there: the larger
+of (1) the error of the trusted baseline, the reference in the kernel's own dtypes, and (2) how far the oracle moves when
+its float inputs move by one rounding of the accumulation precision (conditioning: a baseline that is exact by luck,
+on a single number say, must not condemn a kernel). Both are taken over elements of like magnitude, since a softmax's
+small outputs deserve a small budget and a matrix product's do not. Where the baseline is exact and the conditioning nil,
+the floor in ulps applies alone.
+
+Special values compare by class: NaN, +Inf, -Inf, finite. Integers and booleans compare exactly. ``K`` and ``FLOOR`` were
+calibrated on one half of the corpus (``tilewright corpus --calibrate``) and are reported on the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from ..task.contract import Tolerance
+
+K = 8.0
+FLOOR_ULPS = 6.0
+GROSS = 0.05
+CROWD = 64
+UNIT = {torch.float64: 2.0**-53}
+ACCUMULATE = 2.0**-24
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How one output compares. ``ratio``: worst error over its budget (pass: at most 1; inf for a class mismatch).
+    ``kind``: ``ok``, ``value``, ``special``, ``exact``, ``shape``, ``dtype``. ``gross``: no rounding explains it."""
+
+    ok: bool
+    ratio: float = 0.0
+    kind: str = "ok"
+    index: tuple[int, ...] = ()
+    expected: str = ""
+    got: str = ""
+    error: float = 0.0
+    baseline_error: float = 0.0
+    wrong: int = 0
+    total: int = 0
+    gross: bool = False
+    note: str = ""
+
+    @property
+    def summary(self) -> str:
+        where = f"[{', '.join(map(str, self.index))}]" if self.index else ""
+        if self.kind in ("shape", "dtype"):
+            return f"{self.kind} is {self.got}, expected {self.expected}"
+        share = f"; {self.wrong} of {self.total} elements" if self.total > 1 else ""
+        if self.kind == "value":
+            return (f"{where} is {self.got}, expected {self.expected}: error {self.error:.2g}, {self.ratio:.3g} times the"
+                    f" budget{share}")  # fmt: skip
+        return f"{where} is {self.got}, expected {self.expected}{share}"
+
+
+def compare(
+    got: torch.Tensor, oracle: torch.Tensor, baseline: torch.Tensor | None, *,
+    sensitivity: torch.Tensor | None = None, tolerance: Tolerance | None = None,
+) -> Comparison:  # fmt: skip
+    """Compare ``got`` with ``oracle`` (float64 for float outputs), given ``baseline`` (the reference in the kernel's own
+    dtypes; None: the rounded oracle) and ``sensitivity`` (``|oracle(x moved by one rounding) - oracle(x)|``)."""
+    tolerance = tolerance or Tolerance()
+    model = baseline if baseline is not None else oracle
+    if tuple(got.shape) != tuple(oracle.shape):
+        return Comparison(
+            False, float("inf"), "shape", expected=str(tuple(oracle.shape)), got=str(tuple(got.shape)), gross=True
+        )
+    if baseline is not None and got.dtype != baseline.dtype:
+        return Comparison(False, float("inf"), "dtype", expected=_name(baseline), got=_name(got), gross=True)
+    if got.numel() == 0:
+        return Comparison(True)
+    if got.is_complex():
+        wide = torch.view_as_real(got.resolve_conj()), torch.view_as_real(oracle.to(torch.complex128).resolve_conj())
+        low = None if baseline is None else torch.view_as_real(baseline.resolve_conj())
+        return compare(*wide, low, tolerance=tolerance)
+    if not got.is_floating_point():
+        return _exact(got, model.to(got.dtype) if not model.is_floating_point() else model.round().to(got.dtype))
+    return _float(got, oracle.double(), None if baseline is None else baseline.double(), sensitivity, tolerance)
+
+
+def _exact(got: torch.Tensor, expected: torch.Tensor) -> Comparison:
+    bad = got != expected
+    count = int(bad.sum())
+    if not count:
+        return Comparison(True, total=got.numel())
+    at = tuple(bad.nonzero()[0].tolist())
+    return Comparison(False, float("inf"), "exact", at, str(expected[at].item()), str(got[at].item()), wrong=count,
+                      total=got.numel(), gross=True)  # fmt: skip
+
+
+def _float(
+    got: torch.Tensor, oracle: torch.Tensor, baseline: torch.Tensor | None, sensitivity: torch.Tensor | None,
+    tolerance: Tolerance,
+) -> Comparison:  # fmt: skip
+    dtype = got.dtype
+    rounded = oracle.to(dtype).double()
+    model = rounded if baseline is None else baseline
+    value = got.double()
+    classes = classify(value)
+    allowed = (classes == classify(model)) | (classes == classify(rounded)) | (classes == classify(oracle))
+    if not bool(allowed.all()):
+        bad = ~allowed
+        at = tuple(bad.nonzero()[0].tolist())
+        return Comparison(False, float("inf"), "special", at, _show(model[at], dtype), _show(value[at], dtype),
+                          wrong=int(bad.sum()), total=got.numel(), gross=True)  # fmt: skip
+    finite = (classes == 0) & (classify(oracle) == 0)
+    error = torch.where(finite, (value - oracle).abs(), 0.0)
+    budget, base = budgets(oracle, model, finite, sensitivity, dtype, tolerance)
+    ratio = torch.where(error == 0, 0.0, error / budget.clamp_min(torch.finfo(torch.float64).tiny))
+    worst = int(ratio.argmax())
+    at = tuple(int(i) for i in torch.unravel_index(torch.tensor(worst), ratio.shape)) if ratio.dim() else ()
+    top = float(ratio.flatten()[worst])
+    scale = float(oracle[finite].square().mean().sqrt()) if bool(finite.any()) else 0.0
+    gross = bool(error[at] > GROSS * max(float(oracle[at].abs()), scale))
+    if top <= 1:
+        return Comparison(
+            True, top, index=at, error=float(error[at]), baseline_error=float(base[at]), total=got.numel()
+        )
+    return Comparison(False, top, "value", at, _show(oracle[at], dtype), _show(value[at], dtype), float(error[at]),
+                      float(base[at]), int((ratio > 1).sum()), got.numel(), gross)  # fmt: skip
+
+
+def budgets(
+    oracle: torch.Tensor, baseline: torch.Tensor, finite: torch.Tensor, sensitivity: torch.Tensor | None,
+    dtype: torch.dtype, tolerance: Tolerance,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Per element: the error budget, and the baseline's error over elements of like magnitude."""
+    k = K if tolerance.k is None else tolerance.k
+    floor = FLOOR_ULPS if tolerance.floor_ulps is None else tolerance.floor_ulps
+    both = finite & (classify(baseline) == 0)
+    base_error = torch.where(both, (baseline - oracle).abs(), 0.0)
+    base = spread(oracle, base_error, both, quantile=1.0)
+    honest = base
+    if sensitivity is not None:
+        known = both & torch.isfinite(sensitivity)
+        honest = torch.maximum(base, spread(oracle, torch.where(known, sensitivity, 0.0), known, quantile=0.75))
+    budget = k * honest + floor * ulp(oracle, dtype)
+    if tolerance.atol is not None or tolerance.rtol is not None:
+        budget = torch.maximum(budget, (tolerance.atol or 0.0) + (tolerance.rtol or 0.0) * oracle.abs())
+    return torch.nan_to_num(budget, nan=float("inf"), posinf=float("inf")), base
+
+
+def spread(oracle: torch.Tensor, error: torch.Tensor, valid: torch.Tensor, *, quantile: float) -> torch.Tensor:
+    """For each element, the ``quantile`` of ``error`` over valid elements of the same binary magnitude; magnitudes that
+    fewer than ``CROWD`` elements share are joined with their larger neighbours (then with the smaller ones)."""
+    out = torch.zeros_like(error)
+    if not bool(valid.any()):
+        return out
+    exponent = torch.frexp(torch.where(valid, oracle, 0.0)).exponent.clamp_min(-1074)
+    exponent = torch.where(valid & (oracle != 0), exponent, -1074)
+    values, flat = error[valid], exponent[valid]
+    order = flat.argsort(stable=True)
+    values, flat = values[order], flat[order]
+    edges, counts = torch.unique_consecutive(flat, return_counts=True)
+    starts = torch.cumsum(counts, 0) - counts
+    total = values.numel()
+    level: dict[int, float] = {}
+    for e, start in zip(edges.tolist(), starts.tolist(), strict=True):
+        first = min(start, max(0, total - CROWD))
+        last = max(start + int((flat == e).sum()), min(total, first + CROWD))
+        window = values[first:last]
+        level[e] = float(window.max() if quantile >= 1 else torch.quantile(window[:1_000_000], quantile))
+    table = torch.tensor([level[e] for e in edges.tolist()], dtype=error.dtype)
+    out[valid] = table[torch.searchsorted(edges, exponent[valid])]
+    return out
+
+
+def classify(x: torch.Tensor) -> torch.Tensor:
+    """0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
+    return torch.isnan(x) * 1 + torch.isposinf(x) * 2 + torch.isneginf(x) * 3
+
+
+def ulp(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Spacing of ``dtype`` at ``|x|`` (float64 tensor), at least the spacing at its smallest normal number."""
+    info = torch.finfo(dtype)
+    magnitude = x.abs().clamp(info.smallest_normal, info.max)
+    return torch.ldexp(torch.full_like(magnitude, info.eps), torch.frexp(magnitude).exponent - 1)
+
+
+def unit(dtype: torch.dtype) -> float:
+    """One rounding of the precision in which honest kernels of this dtype accumulate: float32, or float64 for float64."""
+    return UNIT.get(dtype, ACCUMULATE)
+
+
+def negative_zeros(got: torch.Tensor, expected: torch.Tensor) -> int:
+    """Elements where one is -0 and the other +0."""
+    if not got.is_floating_point():
+        return 0
+    zero = (got == 0) & (expected == 0)
+    return int((zero & (torch.signbit(got) != torch.signbit(expected))).sum())
+
+
+def compare_all(
+    got: Mapping[str, torch.Tensor], oracle: Mapping[str, torch.Tensor], baseline: Mapping[str, torch.Tensor] | None,
+    sensitivity: Mapping[str, torch.Tensor] | None = None, tolerance: Tolerance | None = None,
+) -> dict[str, Comparison]:  # fmt: skip
+    """Compare each named output of the oracle."""
+    return {
+        n: compare(got[n], o, None if baseline is None else baseline.get(n),
+                   sensitivity=None if sensitivity is None else sensitivity.get(n), tolerance=tolerance)
+        for n, o in oracle.items() if n in got
+    }  # fmt: skip
+
+
+def _name(t: torch.Tensor) -> str:
+    return str(t.dtype).removeprefix("torch.")
+
+
+def _show(x: torch.Tensor, dtype: torch.dtype) -> str:
+    return f"{float(x):.{9 if dtype in (torch.float32, torch.float64) else 5}g}"

@@ -1,0 +1,396 @@
+"""Examination: one kernel before one task, and everything that gates share.
+
+It owns the seeds, opens (and re-opens) the sealed children, makes cases from recipes, caches the truth about each, and
+judges outcomes. Gates hold no state of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..errors import TaskError, Unsupported
+from ..kernel import Kernel
+from ..task import values
+from ..task.calling import Calling
+from ..task.contract import strict as strictly
+from ..task.task import TaskSheet, Workload
+from ..task.tensors import FLOATS, TensorSpec
+from ..task.tree import shape_of
+from . import compare, special
+from .case import Case, Recipe, record
+from .child.session import KernelSession, Limits, Outcome, ReferenceSession, Trouble
+from .finding import Finding
+from .gate import Check
+from .layouts import LAYOUTS
+from .shrink import shrink
+
+if TYPE_CHECKING:
+    from .gate import Gate
+
+Progress = Callable[[str, int], None]
+
+
+@dataclass
+class Truth:
+    """What is right for one case. ``refused``: the reference itself raises here."""
+
+    oracle: dict[str, torch.Tensor]
+    baseline: dict[str, torch.Tensor] | None
+    sensitivity: dict[str, torch.Tensor]
+    tree: dict[str, Any]
+    oracle_grads: dict[str, torch.Tensor]
+    baseline_grads: dict[str, torch.Tensor] | None
+    inputs_after: dict[str, torch.Tensor]
+    baseline_after: dict[str, torch.Tensor]
+    sensitivity_grads: dict[str, torch.Tensor]
+    refused: Trouble | None = None
+    note: str = ""
+
+
+class Examination:
+    """Shared by all gates of one ``check``."""
+
+    def __init__(
+        self, sheet: TaskSheet, kernel: Kernel, reference: ReferenceSession, *, strict: bool = False, seed: int | None = None,
+        limits: Limits | None = None, sandbox: str = "best", gate_seconds: float = 20.0, progress: Progress | None = None,
+    ):  # fmt: skip
+        self.sheet, self.kernel, self.reference = sheet, kernel, reference
+        self.contract = strictly(sheet.contract) if strict else sheet.contract
+        self.strict = strict
+        self.seed = secrets.randbits(62) if seed is None else seed
+        self.limits, self.sandbox = limits or Limits(), sandbox
+        self.gate_seconds = gate_seconds
+        self.progress = progress or (lambda name, cases: None)
+        self.memory: dict[str, Any] = {}  # what one gate leaves for another, by gate name
+        self.tensors: dict[str, dict[str, Any]] = {}  # finding id -> the tensors of its case
+        self._kernels: dict[str, KernelSession] = {}
+        self._callings: dict[str, tuple[Calling, dict[str, torch.Tensor]] | Trouble] = {}
+        self._truths: dict[int, tuple[Case, Truth]] = {}
+        self.sealed: dict[str, Any] = {}
+
+    # ---------------------------------------------------------------- seeds and cases
+
+    def seed_for(self, *what: Any) -> int:
+        """A seed derived from the secret one; the same words give the same seed."""
+        return int.from_bytes(hashlib.sha256(repr((self.seed, *what)).encode()).digest()[:8], "big") >> 2
+
+    def dtypes(self) -> tuple[str, ...]:
+        """Dtypes that the contract promises for the main group, in order."""
+        for spec in self.sheet.inputs.values():
+            if isinstance(spec, TensorSpec) and spec.dtype_group == "main":
+                return spec.dtypes
+        return ("float32",)
+
+    def workload(self) -> Workload:
+        """The task's first workload (the given shape), at its dtype."""
+        first = self.sheet.workloads[0] if self.sheet.workloads else Workload(dims=self.sheet.given)
+        return first if first.dtype else first.model_copy(update={"dtype": self.dtypes()[0]})
+
+    def make(self, recipe: Recipe) -> Case:
+        """The case of a recipe. Raises TaskError where its dims or values are impossible."""
+        inputs = self._values(recipe)
+        calling, state = self._calling(recipe)
+        for name in ("state.",):
+            inputs = {n: v for n, v in inputs.items() if not n.startswith(name)}
+        case = Case(recipe, inputs, state, calling)
+        return self._with_cotangents(case) if recipe.grad else case
+
+    def _values(self, recipe: Recipe) -> dict[str, Any]:
+        w = recipe.workload
+        tensors = {n: s for n, s in self.sheet.inputs.items() if isinstance(s, TensorSpec)}
+        own = any(s.values.kind == "custom" for s in tensors.values()) or not self.sheet.inputs
+        made: dict[str, Any] = {}
+        if own:
+            got = self.reference.inputs(w, recipe.seed)
+            if isinstance(got, Trouble):
+                raise TaskError(f"the task's inputs can't be made at {w.dims}: {got.message}", where=got.where)
+            made = got
+        inputs: dict[str, Any] = {}
+        for name in self.sheet.inputs or made:
+            spec = self.sheet.inputs.get(name)
+            if isinstance(spec, TensorSpec):
+                inputs[name] = self._tensor(name, spec, recipe, made.get(name))
+            elif spec is not None:
+                inputs[name] = w.scalars.get(name, made.get(name, spec.values[0]))
+            else:
+                inputs[name] = made[name]
+        return inputs
+
+    def _tensor(self, name: str, spec: TensorSpec, recipe: Recipe, made: Any) -> torch.Tensor:
+        dims = recipe.workload.dims
+        g = values.generator(self.seed_for("values", name, recipe.seed))
+        dtype = self.dtype_of(spec, recipe.workload)
+        sizes = tuple(made.shape) if made is not None else spec.sizes(dims)
+        if recipe.family in values.FAMILIES and (made is None or spec.values.kind != "custom"):
+            x = values.FAMILIES[recipe.family](spec, sizes, dtype, g, dims, bounded=not self.contract.inferred)
+        elif made is not None and spec.values.kind == "custom":
+            x = made
+        else:
+            x = values.draw(spec, sizes, dtype, g, dims)
+        if recipe.family.startswith("special:"):
+            x = special.plant(recipe.family.removeprefix("special:"), x, spec, g)
+        if recipe.layout != "contiguous" and (not recipe.options().get("only") or recipe.options()["only"] == name):
+            view = LAYOUTS[recipe.layout](x)
+            x = x if view is None else view
+        return x
+
+    def dtype_of(self, spec: TensorSpec, w: Workload) -> str:
+        """Dtype of one input at a workload."""
+        if w.dtype and spec.dtype_group == "main" and (w.dtype in spec.dtypes or spec.dtypes[0] in FLOATS):
+            return w.dtype
+        return spec.dtypes[0]
+
+    def _calling(self, recipe: Recipe) -> tuple[Calling, dict[str, torch.Tensor]]:
+        key = repr(sorted(recipe.workload.dims.items())) + str(recipe.workload.dtype)
+        if key not in self._callings:
+            self._callings[key] = self.reference.state(recipe.workload, self.seed_for("state"))
+        got = self._callings[key]
+        if isinstance(got, Trouble):
+            raise TaskError(f"the reference can't be built at {recipe.workload.dims}: {got.message}", where=got.where)
+        calling, state = got
+        if self.kernel.language == "native":
+            calling = calling.model_copy(update={"outputs": self._native_outputs()})
+        return calling, dict(state)
+
+    def _native_outputs(self) -> tuple[dict[str, Any], ...]:
+        if not self.sheet.outputs:
+            raise Unsupported("a native kernel needs the task to declare its outputs (TASK.outputs)")
+        return tuple({"name": n, "shape": list(s.shape), "dtype": "main" if s.dtype_group == "main" and s.dtypes[0] in FLOATS
+                      else s.dtypes[0]} for n, s in self.sheet.outputs.items())  # fmt: skip
+
+    def _with_cotangents(self, case: Case) -> Case:
+        """Random cotangents for every float output of the baseline."""
+        truth = self.truth(replace(case, recipe=replace(case.recipe, grad=False)))
+        model = truth.baseline or truth.oracle
+        cotangents = {}
+        for name, y in model.items():
+            if y.is_floating_point():
+                g = values.generator(self.seed_for("cotangent", name, case.recipe.seed))
+                cotangents[name] = torch.randn(y.shape, generator=g, dtype=torch.float32).to(y.dtype)
+        return replace(case, cotangents=cotangents)
+
+    # ---------------------------------------------------------------- truth
+
+    def truth(self, case: Case) -> Truth:
+        """Oracle, baseline and conditioning of a case; cached."""
+        held = self._truths.get(id(case))
+        if held is not None and held[0] is case:
+            return held[1]
+        truth = self._truth(case)
+        if len(self._truths) > 64:
+            self._truths.clear()
+        self._truths[id(case)] = (case, truth)
+        return truth
+
+    def _truth(self, case: Case) -> Truth:
+        wide = {n: _wide(v) for n, v in case.inputs.items()}
+        state = {n: _wide(v) for n, v in case.state.items()}
+        cotangents = {n: _wide(v) for n, v in case.cotangents.items()} if case.recipe.grad else None
+        options = {"requires_grad": case.recipe.wanted, "seed": case.recipe.seed % (1 << 31)} if case.recipe.grad else \
+            {"seed": case.recipe.seed % (1 << 31)}  # fmt: skip
+        w = case.recipe.workload
+        oracle = self.reference.run(wide, w, state=state, dtype="float64", cotangents=cotangents, **options)
+        base = self.reference.run(case.inputs, w, state=case.state,
+                                  cotangents=case.cotangents if cotangents is not None else None, **options)  # fmt: skip
+        if oracle.trouble is not None:
+            if oracle.trouble.kind in ("crash", "timeout", "exit"):
+                self.reopen_reference()
+            return Truth({}, None, {}, {}, {}, None, {}, {}, {}, refused=base.trouble or oracle.trouble)
+        note = "" if base.ok else f"no baseline in {w.dtype}: {base.trouble}"
+        moved = self.reference.run({n: _nudge(v, case.inputs[n], self.seed_for("nudge", n)) for n, v in wide.items()}, w,
+                                   state=state, dtype="float64", cotangents=cotangents, **options)  # fmt: skip
+        sensitivity = {n: (moved.outputs[n] - o).abs() for n, o in oracle.outputs.items()
+                       if n in moved.outputs and o.is_floating_point() and moved.outputs[n].shape == o.shape}  # fmt: skip
+        slope = {n: (moved.grads[n] - o).abs() for n, o in oracle.grads.items() if n in moved.grads}
+        return Truth(
+            oracle=oracle.outputs, baseline=base.outputs if base.ok else None, sensitivity=sensitivity,
+            tree=base.tree if base.ok else oracle.tree, oracle_grads=oracle.grads,
+            baseline_grads=base.grads if base.ok else None, inputs_after=oracle.inputs_after,
+            baseline_after=base.inputs_after if base.ok else {}, sensitivity_grads=slope, note=note,
+        )  # fmt: skip
+
+    def reopen_reference(self) -> None:
+        """A new child for the reference, after the old one died."""
+        path, options = self.reference.opened  # type: ignore[attr-defined]
+        self.reference.close()
+        self.reference = ReferenceSession(limits=self.limits, sandbox=self.sandbox)
+        self.reference.opened = (path, options)  # type: ignore[attr-defined]
+        self.reference.describe(path, **options)
+
+    # ---------------------------------------------------------------- running the kernel
+
+    def session(self, *, fresh: bool = False, slot: str = "main") -> KernelSession:
+        """A live child of the kernel; ``fresh``: a new one."""
+        old = self._kernels.get(slot)
+        if old is not None and (fresh or old.dead):
+            old.close()
+            old = None
+        if old is None:
+            old = KernelSession(self.kernel, limits=self.limits, sandbox=self.sandbox)
+            old.built = ""  # type: ignore[attr-defined]
+            self._kernels[slot] = old
+            self.sealed = old.sealed or self.sealed
+        return old
+
+    def run(self, case: Case, *, fresh: bool = False, slot: str = "main", **options: Any) -> Outcome:
+        """Call the kernel on a case (see ``KernelSession.call`` for the options)."""
+        session = self.session(fresh=fresh, slot=slot)
+        key = f"{id(case.calling)}{sorted(case.dims.items())}{case.recipe.workload.dtype}"
+        if session.built != key or case.changed or case.state:  # type: ignore[attr-defined]
+            if (fault := session.build(case.calling, case.state)) is not None:
+                return Outcome(trouble=fault)
+            session.built = key  # type: ignore[attr-defined]
+        inputs = dict(case.inputs)
+        if self.kernel.language == "native":
+            inputs.update({f"dim.{n}": case.dims[n] for n in self.sheet.dims})
+        if case.recipe.grad:
+            options.setdefault("requires_grad", case.recipe.wanted)
+            options.setdefault("cotangents", case.cotangents)
+        return session.call(inputs, seed=case.recipe.seed % (1 << 31), **options)
+
+    # ---------------------------------------------------------------- judging
+
+    def judge(self, case: Case, outcome: Outcome) -> Check:
+        """Whether an outcome is right: it came at all, has the right form, and its values are within the budget."""
+        truth = self.truth(case)
+        if truth.refused is not None:
+            return Check(skipped=f"the reference refuses: {truth.refused.message}")
+        if (bad := self.trouble(outcome)) is not None:
+            return bad
+        if (bad := self.form(truth, outcome)) is not None:
+            return bad
+        return self.values(case, truth, outcome)
+
+    def trouble(self, outcome: Outcome) -> Check | None:
+        """A Check if there is no result: the candidate's fault, or ours."""
+        t = outcome.trouble
+        if t is None:
+            return None
+        if t.kind == "unsupported" or t.type == "Unsupported":
+            return Check(silent=str(t))
+        words = {"timeout": "hangs", "crash": "crashes", "exit": "ends the process", "protocol": "tampers with its channel",
+                 "memory": "runs out of memory", "launch": "launch fails", "forged": "launches what is not in its file",
+                 "exception": "raises", "interface": "can't be called"}  # fmt: skip
+        what = words.get(t.kind, t.kind)
+        cheat = t.kind in ("protocol", "forged")
+        detail = "\n".join(x for x in (t.trace.strip(), t.output.strip()) if x)
+        return Check(cls="cheat" if cheat else "wrong", summary=f"{what}: {t}", where=t.where, expected="a result", got=what,
+                     detail=detail[-3000:])  # fmt: skip
+
+    def form(self, truth: Truth, outcome: Outcome) -> Check | None:
+        """Structure, exact type, and dtypes and shapes of the outputs."""
+        if outcome.odd:
+            name, kind = next(iter(outcome.odd.items()))
+            return Check(cls="cheat", summary=f"output '{name}' is a {kind}, not a plain tensor", where=name,
+                         expected="torch.Tensor", got=kind)  # fmt: skip
+        if shape_of(truth.tree) != shape_of(outcome.tree):
+            return Check(cls="wrong", summary="the result has another structure than the reference's", where="out",
+                         expected=str(shape_of(truth.tree)), got=str(shape_of(outcome.tree)))  # fmt: skip
+        if (plain := _plain(truth.tree)) != _plain(outcome.tree):
+            return Check(
+                cls="wrong", summary="a value in the result differs", expected=str(plain), got=str(_plain(outcome.tree))
+            )
+        for name, y in (truth.baseline or {}).items():
+            z = outcome.outputs.get(name)
+            if z is not None and z.shape != y.shape:
+                return Check(cls="wrong", summary=f"shape of '{name}' is {tuple(z.shape)}, expected {tuple(y.shape)}", where=name,
+                             expected=str(tuple(y.shape)), got=str(tuple(z.shape)))  # fmt: skip
+            if z is not None and z.dtype != y.dtype:
+                return Check(cls="wrong", summary=f"dtype of '{name}' is {z.dtype}, expected {y.dtype}", where=name,
+                             expected=str(y.dtype), got=str(z.dtype))  # fmt: skip
+        return None
+
+    def values(self, case: Case, truth: Truth, outcome: Outcome) -> Check:
+        """Outputs, inputs changed by contract, and gradients, against their budgets."""
+        tolerance = self.contract.tolerance
+        results = compare.compare_all(outcome.outputs, truth.oracle, truth.baseline, truth.sensitivity, tolerance)
+        mutated = [n for n, s in self.sheet.inputs.items() if isinstance(s, TensorSpec) and s.mutated]
+        for n in mutated:
+            if n in truth.inputs_after and n in outcome.inputs_after:
+                results[n] = compare.compare(outcome.inputs_after[n], truth.inputs_after[n], truth.baseline_after.get(n),
+                                             tolerance=tolerance)  # fmt: skip
+        if case.recipe.grad:
+            if (bad := self._missing_grads(truth, outcome)) is not None:
+                return bad
+            grads = compare.compare_all(
+                outcome.grads, truth.oracle_grads, truth.baseline_grads, truth.sensitivity_grads, tolerance
+            )
+            results.update({f"grad of {n}": c for n, c in grads.items()})
+        worst = max((c.ratio for c in results.values() if c.ok), default=0.0)
+        for name, c in results.items():
+            if not c.ok:
+                return Check(cls="wrong" if c.gross else "inaccurate", summary=f"{name}{c.summary}", where=f"{name}{list(c.index)}",
+                             expected=c.expected, got=c.got, error=c.error, ratio=c.ratio)  # fmt: skip
+        return Check(ratio=worst)
+
+    @staticmethod
+    def _missing_grads(truth: Truth, outcome: Outcome) -> Check | None:
+        missing = [n for n, g in truth.oracle_grads.items() if n not in outcome.grads and bool((g != 0).any())]
+        if missing:
+            return Check(cls="wrong", summary=f"no gradient reaches '{missing[0]}'", where=f"grad of {missing[0]}",
+                         expected="a gradient", got="none")  # fmt: skip
+        return None
+
+    # ---------------------------------------------------------------- findings
+
+    def finding(self, gate: Gate, case: Case, check: Check, *, decides: bool = True) -> Finding:
+        """A finding with the smallest case that still shows it, confirmed in a fresh child."""
+        small, result = (case, check)
+        if gate.shrinks:
+            small, result = shrink(self, gate, case, check)
+        replays = self.confirm(gate, small) if decides else True
+        assert result.cls is not None
+        made = Finding(
+            cls=result.cls, summary=f"{result.summary} (at {small})", where=_relative(result.where, self.kernel.path),
+            case=record(small, mode=gate.name), expected=result.expected, got=result.got, largest_error=result.error,
+            gate=gate.name, replays=replays, detail=result.detail,
+        ).with_id(self.kernel.sha256(), self.sheet.sha256())  # fmt: skip
+        self.tensors[made.id] = {"inputs": small.inputs, "state": small.state, "cotangents": small.cotangents}
+        return made
+
+    def confirm(self, gate: Gate, case: Case) -> bool:
+        """Whether the fault shows again in a fresh child."""
+        self.session(fresh=True)
+        return gate.check(self, case).failed
+
+    def close(self) -> None:
+        """End the kernel's children (the reference's belong to the caller)."""
+        for s in self._kernels.values():
+            s.close()
+        self._kernels.clear()
+
+
+def _wide(v: Any) -> Any:
+    if isinstance(v, torch.Tensor) and v.is_floating_point():
+        return v.double()
+    return v.to(torch.complex128) if isinstance(v, torch.Tensor) and v.is_complex() else v
+
+
+def _nudge(v: Any, original: Any, seed: int) -> Any:
+    """A float input moved by one rounding of the accumulation precision, each element up or down at random."""
+    if not isinstance(v, torch.Tensor) or not v.is_floating_point():
+        return v
+    signs = torch.randint(0, 2, v.shape, generator=values.generator(seed)) * 2 - 1
+    return v * (1 + signs * compare.unit(original.dtype))
+
+
+def _plain(tree: Mapping[str, Any]) -> Any:
+    """The non-tensor leaves of a result, floats left out (they are judged by structure only)."""
+    ((kind, body),) = tree.items()
+    if kind in ("tuple", "list"):
+        return [_plain(x) for x in body]
+    if kind == "dict":
+        return {k: _plain(x) for k, x in body.items()}
+    return body if kind == "=" and not isinstance(body, float) else None
+
+
+def _relative(where: str, kernel: str) -> str:
+    name, _, line = where.rpartition(":")
+    return f"{Path(name).name}:{line}" if name and Path(name).name == Path(kernel).name else where

@@ -1,0 +1,97 @@
+"""Examine: the order of work, cheap gates first, from task and kernel to verdict.
+
+read the kernel (no code runs) → read the problem (sealed child) → task audit → gates → verdict
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from ..errors import TaskError
+from ..kernel import Kernel, read
+from ..task.task import TaskSheet
+from .child.pool import server
+from .child.session import Limits, ReferenceSession, Trouble
+from .examination import Examination, Progress
+from .gates import all_gates
+from .verdict import Claim, GateReport, Verdict, decide
+
+
+def open_task(problem: str, *, overrides: str | None = None, reference: str | None = None, limits: Limits | None = None,
+              sandbox: str = "best") -> tuple[TaskSheet, ReferenceSession]:  # fmt: skip
+    """Read a problem in a sealed child. Raises TaskError with the place in the user's file."""
+    if not Path(problem.partition("::")[0]).exists():
+        raise TaskError(f"problem '{problem}' does not exist", remedy="check the path")
+    session = ReferenceSession(limits=limits, sandbox=sandbox)
+    sheet = session.describe(problem, overrides=overrides, reference=reference)
+    if isinstance(sheet, Trouble):
+        session.close()
+        raise TaskError(_problem_words(sheet), where=sheet.where, remedy=sheet.remedy, detail=sheet.output or None)
+    session.opened = (problem, {"overrides": overrides, "reference": reference})  # type: ignore[attr-defined]
+    return sheet, session
+
+
+def _problem_words(t: Trouble) -> str:
+    if t.kind in ("crash", "timeout", "exit", "protocol"):
+        return f"reading the problem failed: {t.message}"
+    return t.message if t.type == "TaskError" else f"the problem file raises {t.type}: {t.message}"
+
+
+def check(
+    problem: str, kernel: str | Kernel, *, strict: bool = False, all_gates_run: bool = False, overrides: str | None = None,
+    reference: str | None = None, seed: int | None = None, limits: Limits | None = None, sandbox: str = "best",
+    gate_seconds: float = 20.0, progress: Progress | None = None,
+) -> tuple[Verdict, Examination]:  # fmt: skip
+    """Examine a kernel. Returns the verdict, and the examination with the tensors of its findings."""
+    started = time.monotonic()
+    if isinstance(kernel, str):
+        kernel = read(kernel)
+    sheet, session = open_task(problem, overrides=overrides, reference=reference, limits=limits, sandbox=sandbox)
+    exam = Examination(sheet, kernel, session, strict=strict, seed=seed, limits=limits, sandbox=sandbox,
+                       gate_seconds=gate_seconds, progress=progress)  # fmt: skip
+    try:
+        reports = run_gates(exam, every=all_gates_run)
+    finally:
+        exam.close()
+        exam.reference.close()
+    return assemble(exam, reports, time.monotonic() - started), exam
+
+
+def run_gates(exam: Examination, *, every: bool = False) -> tuple[GateReport, ...]:
+    """All gates in order; stops at the first certain rejection unless ``every``."""
+    reports: list[GateReport] = []
+    for gate in all_gates():
+        report = gate.run(exam)
+        reports.append(report)
+        certain = report.role != "advisory" and report.status == "fail" and any(f.replays for f in report.findings)
+        if certain and not every:
+            break
+    return tuple(reports)
+
+
+def assemble(exam: Examination, reports: tuple[GateReport, ...], seconds: float) -> Verdict:
+    """The verdict from the gates' reports."""
+    verdict, reason = decide(reports)
+    claims: tuple[Claim, ...] = tuple(c for g in reports for c in g.claims) if verdict != "reject" else ()
+    return Verdict(
+        verdict=verdict, reason=reason, claims=claims, domain=domain(exam), gates=reports, task=exam.sheet.name,
+        kernel=exam.kernel.path, kernel_sha256=exam.kernel.sha256(), task_sha256=exam.sheet.sha256(),
+        language=exam.kernel.language, mode="strict" if exam.strict else "default", sandbox=exam.sealed, seconds=seconds,
+        versions=server().versions, notes=exam.sheet.notes,
+    )  # fmt: skip
+
+
+def domain(exam: Examination) -> dict[str, Any]:
+    """What an accept holds on."""
+    c = exam.contract
+    return {
+        "dtypes": list(exam.dtypes()),
+        "dims": {n: [d.low, d.high] if d.sizes is None else list(d.sizes) for n, d in exam.sheet.dims.items()},
+        "layouts": "any" if c.layouts == "promised" else "contiguous",
+        "empty": c.empty == "promised",
+        "special_values": c.nan if c.special_values == "promised" else "finite values only",
+        "gradients": c.gradients == "promised",
+        "contract": "inferred" if c.inferred else "stated",
+    }

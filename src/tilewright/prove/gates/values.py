@@ -1,0 +1,50 @@
+"""Values: on the given workload, in every promised dtype, over natural and hostile families of values, the outputs are
+within the error budget of the float64 oracle (``prove/compare.py``).
+
+It proves nothing about other shapes. Families after the public bugs that default inputs hid: all-negative rows with a
+masked fill of zero, means far from zero, constant rows, ties, wide ranges (background: gpuemu, arXiv 2606.20128).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...task.values import FAMILIES
+from ..case import Case, Recipe
+from ..gate import Check, Gate, Tally
+from ..verdict import Claim, Role
+
+if TYPE_CHECKING:
+    from ..examination import Examination
+
+DRAWS = 3
+
+
+class Values(Gate):
+    name = "values"
+    proves = "within the error budget of the float64 oracle on the given workload"
+
+    def role(self, exam: Examination) -> Role:
+        return "core"
+
+    def cases(self, exam: Examination) -> Iterable[Case]:
+        first = exam.workload()
+        for draw in range(DRAWS):
+            for dtype in exam.dtypes():
+                w = first.model_copy(update={"dtype": dtype})
+                yield exam.make(Recipe(w, seed=exam.seed_for("values", dtype, draw)))
+        for family in FAMILIES:
+            w = first.model_copy(update={"dtype": exam.dtypes()[0]})
+            yield exam.make(Recipe(w, family=family, seed=exam.seed_for("values", family)))
+
+    def check(self, exam: Examination, case: Case) -> Check:
+        return exam.judge(case, exam.run(case))
+
+    def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
+        dims = ", ".join(f"{k}={v}" for k, v in exam.workload().dims.items()) or "the given shape"
+        return (Claim(kind="sampled", domain=f"{dims}; {', '.join(exam.dtypes())}",
+                      strength=f"{tally.cases} inputs against float64, worst {tally.worst:.2g} of the budget"),)  # fmt: skip
+
+
+GATE = Values()

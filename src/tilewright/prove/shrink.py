@@ -1,0 +1,137 @@
+"""Shrink a failing case: smaller sizes first, then simpler values, as long as the same gate still fails on it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from ..errors import TilewrightError
+from ..task.tensors import Dim
+from .case import Case
+
+if TYPE_CHECKING:
+    from .examination import Examination
+    from .gate import Check, Gate
+
+SECONDS = 4.0
+FATAL_KINDS = ("hangs",)
+
+
+def shrink(exam: Examination, gate: Gate, case: Case, check: Check) -> tuple[Case, Check]:
+    """The smallest case found within the time, and what it shows."""
+    if check.got in FATAL_KINDS:
+        return case, check
+    deadline = time.monotonic() + SECONDS
+    best, shown = case, check
+    if not case.changed:
+        best, shown = _sizes(exam, gate, best, shown, deadline)
+    return _values(exam, gate, best, shown, deadline)
+
+
+def _try(exam: Examination, gate: Gate, case: Case, cls: str | None) -> Check | None:
+    try:
+        result = gate.check(exam, case)
+    except TilewrightError:
+        return None
+    return result if result.failed and result.cls == cls else None
+
+
+def _sizes(exam: Examination, gate: Gate, best: Case, shown: Check, deadline: float) -> tuple[Case, Check]:
+    """Each dim in turn: the smallest size at which the case still fails, by trying small ones and then bisecting."""
+    for name in list(best.dims):
+        spec = exam.sheet.dims.get(name, Dim())
+        high = best.dims[name]
+        for size in sorted(
+            {s for s in (spec.low, 1, 2, 3, high // 4, high // 2, high * 3 // 4, high - 1) if 0 <= s < high}
+        ):
+            if time.monotonic() > deadline:
+                return best, shown
+            if not spec.allows(size):
+                continue
+            got = _redraw(exam, gate, best, {**best.dims, name: size}, shown.cls)
+            if got is not None:
+                best, shown = got
+                break
+        low, high = spec.low - 1, best.dims[name]
+        while high - low > 1 and time.monotonic() < deadline:
+            middle = (low + high) // 2
+            got = _redraw(exam, gate, best, {**best.dims, name: middle}, shown.cls) if spec.allows(middle) else None
+            if got is not None:
+                (best, shown), high = got, middle
+            else:
+                low = middle
+    return best, shown
+
+
+def _redraw(
+    exam: Examination, gate: Gate, case: Case, dims: dict[str, int], cls: str | None
+) -> tuple[Case, Check] | None:
+    try:
+        smaller = exam.make(case.recipe.at(dims))
+    except TilewrightError:
+        return None
+    shown = _try(exam, gate, smaller, cls)
+    return None if shown is None else (smaller, shown)
+
+
+def _values(exam: Examination, gate: Gate, best: Case, shown: Check, deadline: float) -> tuple[Case, Check]:
+    """Float inputs: all zeros, all ones, small integers, then zeros in blocks."""
+    for name, x in best.tensors.items():
+        if not x.is_floating_point() or x.numel() == 0:
+            continue
+        for simpler in (torch.zeros_like, torch.ones_like, lambda t: t.round().clamp(-2, 2), torch.round):
+            if time.monotonic() > deadline:
+                return best, shown
+            with torch.no_grad():
+                changed = _like(x, simpler(torch.nan_to_num(x)))
+            got = _try(exam, gate, _edit(best, name, changed), shown.cls)
+            if got is not None and not torch.equal(changed, x):
+                best, shown = _edit(best, name, changed), got
+                break
+        best, shown = _blocks(exam, gate, best, name, shown, deadline)
+    return best, shown
+
+
+def _blocks(exam: Examination, gate: Gate, best: Case, name: str, shown: Check, deadline: float) -> tuple[Case, Check]:
+    """Zero one block of elements after another, the blocks getting smaller."""
+    n = best.inputs[name].numel()
+    size = max(n // 2, 1)
+    for _ in range(5):
+        for start in range(0, n, size):
+            x = best.inputs[name]
+            flat = x.contiguous().reshape(-1).clone()
+            if time.monotonic() > deadline or not bool((flat[start : start + size] != 0).any()):
+                continue
+            flat[start : start + size] = 0
+            trial = _edit(best, name, _like(x, flat.view(x.shape)))
+            got = _try(exam, gate, trial, shown.cls)
+            if got is not None:
+                best, shown = trial, got
+        if size == 1 or n // size > 16:
+            break
+        size = max(size // 2, 1)
+    return best, shown
+
+
+def _edit(case: Case, name: str, x: torch.Tensor) -> Case:
+    return replace(case, inputs={**case.inputs, name: x}, changed=True)
+
+
+def _like(x: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """``values`` in the memory layout of ``x``."""
+    if x.is_contiguous() and x.storage_offset() == 0:
+        return values.contiguous()
+    raw = x.untyped_storage()
+    copy = torch.empty(0, dtype=torch.uint8).set_(raw).clone()
+    out = torch.empty(0, dtype=x.dtype).set_(copy.untyped_storage(), x.storage_offset(), x.shape, x.stride())
+    if 0 in x.stride():
+        return (
+            x
+            if not torch.equal(values, values.narrow(0, 0, 1).expand_as(values))
+            else values.narrow(0, 0, 1).expand(x.shape)
+        )
+    out.copy_(values)
+    return out
