@@ -1,0 +1,287 @@
+"""Sources whose contract is inferred: the sheet is found by trials, and the problem's own code makes the inputs.
+
+KernelBench files, GPU MODE problems and functions with ``get_inputs`` differ only in their ``Problem``: what their
+integers are, how they make inputs, what they build and call.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+from ...errors import TaskError
+from ..calling import Calling
+from ..contract import INFERRED
+from ..task import TaskSheet, Workload
+from ..tensors import INTEGERS, Scalar, TensorSpec, Values
+from . import modules, observe, tree, workloads
+from .device import on_this_machine
+from .load import user_code
+from .oracle import as_dtype, widened
+from .symbols import Inferred, Prober, infer
+from .trial import Leaf, NeedsValues, Parts, Subject, Trial, dtype_name, run_trial, tensors_of
+from .workloads import Budget, human
+
+
+class Problem(Subject):
+    """A subject with what a source needs beside trials. ``skeleton`` and ``names``: form and names of the arguments,
+    known once inputs were made."""
+
+    path: Path
+    where: str
+    names: list[str]
+    knob_names: Mapping[str, str]
+    skeleton: list[Any] | None
+    style: str = "function"
+
+    def checker(self, values: Mapping[str, int]) -> Callable[..., Any] | None:
+        """The problem's own checker, if its contract asks for it."""
+        return None
+
+
+def seed_everything(seed: int) -> None:
+    """Seed what problem files draw from."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    numpy.random.seed(seed % (1 << 32))
+
+
+class InferredSource:
+    """A ``Source`` over a ``Problem``. See ``Source`` for the methods."""
+
+    def __init__(self, problem: Problem, inferred: Inferred, sheet: TaskSheet):
+        self.problem, self.inferred, self.sheet = problem, inferred, sheet
+        self._seed = 0
+
+    def knobs(self, workload: Workload) -> dict[str, int]:
+        """Values of the problem's integers at a workload; raises TaskError for a dim that it doesn't have."""
+        for name in workload.dims:
+            if name not in self.inferred.symbols:
+                raise TaskError(f"the problem has no dim '{name}'", where=self.problem.where,
+                                detail=f"dims: {', '.join(self.inferred.symbols) or 'none'}")  # fmt: skip
+        return self.inferred.knobs(workload.dims)
+
+    def inputs(self, workload: Workload, seed: int) -> dict[str, Any]:
+        parts = self.problem.parts(self.knobs(workload), seed)
+        with torch.random.fork_rng(devices=[]), on_this_machine():
+            seed_everything(seed)
+            return parts.inputs()
+
+    def state(self, workload: Workload, seed: int) -> dict[str, torch.Tensor]:
+        self._seed = seed
+        with on_this_machine():
+            module = self.problem.parts(self.knobs(workload), seed).build()
+        return {} if module is None else {k: v.clone() for k, v in tensors_of(module).items()}
+
+    def reference(
+        self, inputs: dict[str, Any], workload: Workload, state: dict[str, torch.Tensor] | None, *,
+        dtype: torch.dtype | None,
+    ) -> Any:  # fmt: skip
+        parts = self.problem.parts(self.knobs(workload), self._seed)
+        with on_this_machine():
+            module = parts.build()
+        own = {k.removeprefix("state."): v for k, v in inputs.items() if k.startswith("state.")}
+        plain = {k: as_dtype(v, dtype) for k, v in inputs.items() if not k.startswith("state.")}
+        if module is not None:
+            if state is not None:
+                state.update({k: as_dtype(v, dtype) for k, v in state.items()})
+                modules.put(module, state)
+            modules.put(module, {k: as_dtype(v, dtype) for k, v in own.items()})
+            modules.widen(module, dtype)
+        with on_this_machine(), widened(dtype):
+            out = parts.run(module, plain)
+        if module is not None and state is not None:
+            state.update({k: v for k, v in tensors_of(module).items() if k in state and v is not state[k]})
+        return out
+
+    def calling(self, workload: Workload, seed: int) -> tuple[Calling, dict[str, torch.Tensor]]:
+        from ..tree import flatten as wire
+
+        structure = tree.structure(self.problem.skeleton or [], self.problem.names)
+        if self.problem.style != "module":
+            return Calling(style="function", structure=structure, seed=seed), {}
+        with on_this_machine():
+            init, tensors = wire(self.problem.parts(self.knobs(workload), seed).init(), "init")
+        return Calling(style="module", init=init, structure=structure, seed=seed), tensors
+
+    def candidate(
+        self, namespace: dict[str, Any], entry: str, workload: Workload, seed: int,
+        state: dict[str, torch.Tensor] | None,
+    ) -> Callable[[dict[str, Any]], Any]:  # fmt: skip
+        target, skeleton, names = namespace[entry], self.problem.skeleton or [], self.problem.names
+        notes: list[str] = []
+        if self.problem.style == "module":
+            parts = self.problem.parts(self.knobs(workload), seed)
+            target = modules.construct(target, parts.init(), seed)
+            if state and isinstance(target, torch.nn.Module):
+                notes = modules.copy_state(target, state, self.state(workload, seed))
+
+        def call(inputs: dict[str, Any]) -> Any:
+            return target(*tree.unflatten_arguments(inputs, skeleton, names))
+
+        call.notes = notes  # type: ignore[attr-defined]
+        return call
+
+    def check(self, inputs: dict[str, Any], outputs: Any) -> tuple[bool, str] | None:
+        checker = self.problem.checker({})
+        if checker is None or self.sheet.contract.postcondition != "checker":
+            return None
+        data = tree.unflatten_arguments(inputs, self.problem.skeleton or [], self.problem.names)
+        with user_code(self.problem.path, "check_implementation()"), on_this_machine():
+            answer = checker(*data, outputs)
+        if isinstance(answer, tuple):
+            return bool(answer[0]), str(answer[1])
+        # The older form returns a message, empty if all is well.
+        return (answer in (None, "", True)), "" if answer in (None, True) else str(answer)
+
+    def law(self, name: str, run: Callable[..., Any], inputs: dict[str, Any]) -> bool:
+        raise TaskError(f"the problem declares no law '{name}'", where=self.problem.where)
+
+
+def infer_source(problem: Problem, sheet: TaskSheet, budget: Budget) -> InferredSource:
+    """Complete ``sheet`` (name, source, path, files, entry) by trials and a few real runs at small sizes."""
+    base, real = _base(problem, budget)
+    probe = Prober(problem, real)
+    inferred = infer(probe, base, problem.knob_names)
+    chosen, notes = workloads.choose(probe, inferred, budget)
+    source = InferredSource(problem, inferred, sheet)
+    source.sheet = _sheet(sheet, problem, inferred, chosen, [*inferred.notes, *notes])
+    _behave(source, list(chosen))
+    return source
+
+
+def _base(problem: Problem, budget: Budget) -> tuple[Trial, bool]:
+    """The trial at the given sizes; really run only where fake tensors don't reach and the inputs are small."""
+    try:
+        base = run_trial(problem, {})
+    except NeedsValues as e:
+        reason = str(e)
+    else:
+        _must_return(base, problem)
+        return base, False
+    base = run_trial(problem, {}, real=True)
+    base.reason = reason
+    _must_return(base, problem)
+    return base, True
+
+
+def _must_return(base: Trial, problem: Problem) -> None:
+    if not base.outputs:
+        got = ", ".join(type(v).__name__ for v in base.plain_outputs.values()) or "nothing"
+        raise TaskError(f"the reference returns no tensor (got {got})", where=problem.where,
+                        remedy="return a tensor, or a tuple or dict with tensors")  # fmt: skip
+
+
+def _sheet(
+    sheet: TaskSheet, problem: Problem, inferred: Inferred, chosen: tuple[Workload, ...], notes: list[str]
+) -> TaskSheet:
+    base = inferred.base
+    order = _order(problem)
+    inputs: dict[str, Any] = {}
+    for name in order:
+        if name in base.inputs:
+            inputs[name] = _spec(name, base.inputs[name], inferred, "in")
+            if not base.inputs[name].contiguous:
+                notes.append(f"input '{name}' is not contiguous as given; the problem's own code makes it")
+        else:
+            inputs[name] = Scalar(_plain(base.scalars[name], name, problem))
+    outputs = {n: _spec(n, leaf, inferred, "out") for n, leaf in base.outputs.items()}
+    if base.reason:
+        notes.append(f"run with real tensors, since fake ones don't reach: {base.reason}")
+    extra = {
+        "given_bytes": base.bytes, "given_flops": base.flops,
+        "bindings": {n: list(s.knobs) for n, s in inferred.symbols.items()},
+        "state": {n: {"shape": list(leaf.shape), "dtype": leaf.dtype} for n, leaf in base.state.items()},
+        "outputs": {n: {"shape": list(leaf.shape), "dtype": leaf.dtype} for n, leaf in base.outputs.items()},
+        "plain_outputs": {n: repr(v) for n, v in base.plain_outputs.items()},
+    }  # fmt: skip
+    return sheet.model_copy(update={
+        "inputs": inputs, "outputs": None if any(s is None for s in outputs.values()) else outputs,
+        "dims": inferred.dims, "given": {n: s.value for n, s in inferred.symbols.items()},
+        "workloads": chosen, "contract": INFERRED.model_copy(update={"identifier": sheet.name}),
+        "notes": tuple(notes), "module_state": bool(base.state), "extra": {**sheet.extra, **extra},
+    })  # fmt: skip
+
+
+def _order(problem: Problem) -> list[str]:
+    return list(tree.flatten_arguments(problem.skeleton or [], problem.names))
+
+
+def _plain(value: Any, name: str, problem: Problem) -> Any:
+    """A scalar as data; dtypes by name."""
+    if isinstance(value, torch.dtype):
+        return dtype_name(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TaskError(f"input '{name}' is a {type(value).__name__}", where=problem.where,
+                    remedy="inputs are tensors, numbers, strings, None, or tuples and dicts of them")  # fmt: skip
+
+
+def _spec(name: str, leaf: Leaf, inferred: Inferred, kind: str) -> TensorSpec | None:
+    shape = [inferred.shapes.get((kind, name, i)) for i in range(len(leaf.shape))]
+    if any(s is None for s in shape):
+        return None
+    values = leaf.values if leaf.contiguous else Values(kind="custom", generator="get_inputs")
+    if values.kind == "integers":
+        values = values.model_copy(update={"high": inferred.shapes.get(("bound", name, 0), values.high)})
+    group = "main" if leaf.dtype not in (*INTEGERS, "bool") else f"fixed {leaf.dtype}"
+    return TensorSpec(tuple(s for s in shape if s is not None), dtypes=(leaf.dtype,), values=values,
+                      requires_grad=leaf.requires_grad, dtype_group=group)  # fmt: skip
+
+
+def _behave(source: InferredSource, chosen: list[Workload]) -> None:
+    """Run the reference at the smallest workload that it takes, and write into the sheet what was seen."""
+    sheet = source.sheet
+    seen, trouble = None, None
+    for workload in chosen:
+        try:
+            seen = observe.observe(source, workload, source.problem.where)
+            break
+        except TaskError as e:
+            trouble = e
+            sheet = _drop(sheet, workload, e)
+    if seen is None:
+        if trouble is None:
+            source.sheet = sheet
+            return
+        given = Workload(dims=dict(sheet.given))
+        if source.inferred.base.bytes > 64 << 20 or any(w.dims == given.dims for w in chosen):
+            raise trouble
+        seen = observe.observe(source, given, source.problem.where)
+        sheet = sheet.model_copy(update={"workloads": (given,), "dims": {}, "notes": (
+            *sheet.notes, f"no derived sizes run; only the given are used ({human(source.inferred.base.bytes)})")})  # fmt: skip
+    changes: dict[str, Any] = {}
+    contract: dict[str, Any] = {}
+    notes = list(sheet.notes)
+    if seen.random:
+        contract |= {"random": True, "postcondition": "distribution"}
+        notes.append("the reference draws random numbers: results are compared as distributions")
+    if seen.state:
+        contract["state"] = True
+        notes.append(f"the reference updates its state by contract: {', '.join(seen.state)}")
+    if seen.mutated:
+        changes["inputs"] = {n: v.model_copy(update={"mutated": True}) if n in seen.mutated else v
+                             for n, v in sheet.inputs.items()}  # fmt: skip
+        notes.append(f"the reference writes its inputs in place by contract: {', '.join(seen.mutated)}")
+    if seen.copies:
+        notes.append(f"on the task's own values the output equals input '{seen.copies[0]}': a copy would pass there")
+    if seen.constant:
+        notes.append("on the task's own values all outputs are constant: a constant would pass there")
+    changes["extra"] = {**sheet.extra, "copies": list(seen.copies), "state_updated": list(seen.state)}
+    changes["contract"] = sheet.contract.model_copy(update=contract)
+    source.sheet = sheet.model_copy(update={**changes, "notes": tuple(notes)})
+
+
+def _drop(sheet: TaskSheet, workload: Workload, error: TaskError) -> TaskSheet:
+    sizes = ", ".join(f"{n}={v}" for n, v in workload.dims.items())
+    note = f"derived sizes ({sizes}) refused: {error.what}"
+    return sheet.model_copy(update={"workloads": tuple(w for w in sheet.workloads if w != workload),
+                                    "notes": (*sheet.notes, note)})  # fmt: skip
+
+
+__all__ = ["InferredSource", "Parts", "Problem", "infer_source", "seed_everything"]

@@ -1,0 +1,76 @@
+"""Workloads within a budget: the given sizes if they fit, else smaller ones, and a note on what is not run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..task import Workload
+from .symbols import Inferred, Prober
+from .trial import Trial
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one run of the reference may cost here. ``bytes``: inputs, state and outputs together. ``flops``: of
+    matmuls and convolutions, which bound the time of the float64 oracle (about 1e9 a second and core).
+    ``real_bytes``: what may be allocated where fake tensors don't reach."""
+
+    bytes: int = 8 << 20
+    flops: int = 300_000_000
+    real_bytes: int = 256 << 20
+
+    def fits(self, trial: Trial, share: float = 1.0) -> bool:
+        """Whether a run of this size is within ``share`` of the budget."""
+        return trial.bytes <= self.bytes * share and trial.flops <= self.flops * share
+
+
+def human(size: int) -> str:
+    """``6442450944`` → ``6.4 GB``."""
+    value = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def choose(probe: Prober, inferred: Inferred, budget: Budget) -> tuple[tuple[Workload, ...], list[str]]:
+    """A smoke and a develop workload, and notes on what is left out."""
+    given = {n: s.value for n, s in inferred.symbols.items()}
+    base, notes = inferred.base, []
+    develop: dict[str, int] | None = given
+    if not budget.fits(base):
+        cost = human(base.bytes) + (f", {base.flops / 1e9:.1f} GFLOP" if base.flops > budget.flops else "")
+        sizes = ", ".join(f"{n}={v}" for n, v in given.items())
+        notes.append(f"given sizes{f' ({sizes})' if sizes else ''} not run here: {cost}")
+        develop = shrink(probe, inferred, given, budget)
+    if develop is None:
+        notes.append(f"no smaller sizes were found within {human(budget.bytes)}; give workloads in contract.toml")
+        return (), notes
+    workloads = [Workload(dims=develop, kind="develop")]
+    smoke = shrink(probe, inferred, develop, budget, share=1 / 64)
+    if smoke is not None and smoke != develop:
+        workloads.insert(0, Workload(dims=smoke, kind="smoke"))
+    return tuple(workloads), notes
+
+
+def shrink(
+    probe: Prober, inferred: Inferred, start: Mapping[str, int], budget: Budget, share: float = 1.0
+) -> dict[str, int] | None:
+    """Halve the largest dims until the budget holds; None if they can't be made small enough."""
+    sizes, stuck = dict(start), set[str]()
+    trial = probe(inferred.knobs(sizes))
+    while trial is not None and not budget.fits(trial, share):
+        free = [n for n in sizes if n not in stuck and sizes[n] > inferred.dims[n].low]
+        if not free:
+            return None
+        name = max(free, key=lambda n: sizes[n])
+        dim = inferred.dims[name]
+        half = max(dim.low, -(-(sizes[name] // 2) // dim.multiple_of) * dim.multiple_of)
+        smaller = probe(inferred.knobs({**sizes, name: half})) if half < sizes[name] else None
+        if smaller is None:
+            stuck.add(name)
+            continue
+        sizes[name], trial = half, smaller
+    return sizes if trial is not None else None
