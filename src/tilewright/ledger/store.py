@@ -8,7 +8,8 @@ connection: nothing is shared with a forked child.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -137,24 +138,28 @@ def _few(names: set[str]) -> str:
 
 
 def _check_file(path: Path, *, create: bool) -> None:
-    """What can be said about a SQLite file before SQLite sees it."""
+    """What can be said about a SQLite file before SQLite sees it.
+
+    The file is looked at from outside only: to open and close it here would drop the locks that this process's other
+    connections hold (POSIX locks belong to a process and a file), and the next writer would corrupt the ledger.
+    """
     try:
         if path.is_dir():
             raise LedgerError(f"ledger {path} is a folder, not a file", remedy=f"use {path / 'ledger.sqlite'}")
-        if not path.exists():
-            if not create:
-                raise LedgerError(
-                    f"no ledger at {path} yet", remedy="run `tilewright check` first, or " + troubles.MOVE
-                )
+        if path.exists():
+            if not _may(path, os.R_OK):
+                raise PermissionError(0, "permission denied")
+        elif not create:
+            raise LedgerError(f"no ledger at {path} yet", remedy=f"run `tilewright check` first, or {troubles.MOVE}")
+        else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            return
-        with path.open("rb") as file:
-            head = file.read(16)
     except OSError as e:
-        raise LedgerError(f"ledger {path} can't be opened: {e.strerror or e}",
+        raise LedgerError(f"ledger {path} can't be opened: {(e.strerror or str(e)).lower()}",
                           remedy="check the path and its permissions, or " + troubles.MOVE) from None  # fmt: skip
-    if head and head != b"SQLite format 3\0":
-        raise LedgerError(f"{path} is not a Tilewright ledger: the file is not a SQLite database", remedy=troubles.MOVE)
+
+
+def _may(path: Path, how: int) -> bool:
+    return os.access(path, how, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _engine(url: URL, timeout: float) -> Engine:
@@ -164,7 +169,7 @@ def _engine(url: URL, timeout: float) -> Engine:
         except ModuleNotFoundError as e:
             raise EnvironmentProblem(f"a PostgreSQL ledger needs the driver '{e.name}'",
                                      remedy="pip install 'psycopg[binary]'") from None  # fmt: skip
-    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": timeout})
+    engine = create_engine(url, poolclass=NullPool, creator=_connector(Path(str(url.database)), timeout))
 
     @event.listens_for(engine, "connect")
     def _connect(raw: Any, _record: Any) -> None:
@@ -183,10 +188,18 @@ def _engine(url: URL, timeout: float) -> Engine:
     return engine
 
 
+def _connector(path: Path, timeout: float) -> Callable[[], sqlite3.Connection]:
+    """How to connect to the file. One that we may only read, with no writer about, is opened as immutable:
+    otherwise WAL mode would need to write beside it."""
+    if not path.exists() or (_may(path, os.W_OK) and _may(path.parent, os.W_OK)):
+        return lambda: sqlite3.connect(path, timeout=timeout, check_same_thread=False)
+    idle = not path.with_name(path.name + "-wal").exists()
+    uri = f"{path.as_uri()}?mode=ro" + ("&immutable=1" if idle else "")
+    return lambda: sqlite3.connect(uri, uri=True, timeout=timeout, check_same_thread=False)
+
+
 def _try_wal(raw: Any) -> None:
     """WAL where the file system and our rights allow it; the rollback journal is as safe, only slower."""
-    import sqlite3
-
     try:
         raw.execute("PRAGMA journal_mode = WAL")
     except sqlite3.OperationalError as e:

@@ -1,0 +1,59 @@
+"""Statements that break the ledger's law, one by one; the same for every database."""
+
+import json
+
+from tilewright.ledger.lawfulness import KEYS, LICENCE, MACHINE, PROTOCOL, STATE, VARIATION
+
+TABLES = tuple(KEYS)
+COLUMNS = ("id", "verdict", "kernel", "task", "contract", "device_class", "machine", "state", "protocol", "variation",
+           "body", "created")  # fmt: skip
+PROTOCOL_SHA = "p" * 64
+
+# what is changed in an otherwise lawful measurement, and what the database answers
+UNLAWFUL = [
+    ({"verdict": "REJECTED"}, LICENCE),
+    ({"verdict": "STRICT"}, LICENCE),
+    ({"verdict": "0" * 12}, LICENCE),
+    ({"verdict": None}, LICENCE),
+    ({"kernel": "OTHER_KERNEL"}, LICENCE),
+    ({"task": "t" * 64}, LICENCE),
+    ({"contract": "c" * 64}, LICENCE),
+    ({"device_class": "sm_90"}, LICENCE),
+    ({"protocol": "q" * 64}, PROTOCOL),
+    ({"protocol": None}, PROTOCOL),
+    ({"machine": "m" * 64}, MACHINE),
+    ({"machine": None}, MACHINE),
+    ({"state": None}, STATE),
+    ({"state": ""}, STATE),
+    ({"state": "{}"}, STATE),
+    ({"state": "{   }"}, STATE),
+    ({"state": "null"}, STATE),
+    ({"state": "[1, 2]"}, STATE),
+    ({"state": "not json"}, STATE),
+    ({"variation": 0.0501}, VARIATION),
+    ({"variation": -0.01}, VARIATION),
+    ({"variation": float("inf")}, VARIATION),
+    ({"variation": float("nan")}, VARIATION),
+    ({"variation": None}, VARIATION),
+]
+
+
+def name_of(case):
+    return " ".join(f"{k}={str(v)[:12]}" for k, v in case[0].items())
+
+
+def lawful(ledger, sample, other) -> tuple[dict, dict]:
+    """A row for ``measurements`` that the law allows, and what the names in ``UNLAWFUL`` stand for."""
+    accepted = sample.record(ledger, "accept")
+    names = {
+        "REJECTED": sample.record(ledger, "reject").id,
+        "STRICT": sample.record(ledger, "accept", mode="strict").id,
+    }
+    other.record(ledger, "reject")
+    names["OTHER_KERNEL"] = other.kernel.sha256()
+    record = ledger.verdict(accepted.id)
+    with ledger.store.read() as c:
+        machine = c.exec_driver_sql("SELECT sha256 FROM machines").scalar()
+    values = ("abcdef012345", accepted.id, sample.kernel.sha256(), sample.sheet.sha256(), record.contract, "cpu",
+              machine, json.dumps({"load": 0.1}), PROTOCOL_SHA, 0.01, "{}", "2026-01-01T00:00:00+00:00")  # fmt: skip
+    return dict(zip(COLUMNS, values, strict=True)), names
