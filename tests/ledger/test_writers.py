@@ -83,7 +83,7 @@ def test_a_killed_writer_leaves_whole_records_only(tmp_path):
 
 
 def test_opening_a_ledger_keeps_the_locks_of_this_process(tmp_path, ledger, sample):
-    """POSIX locks vanish when any handle of the file is closed in the process: opening must not open the file itself."""
+    """POSIX locks vanish when the process closes any handle of the file: opening must not open the file itself."""
     with ledger.store.write():
         Ledger.open(ledger.name)
         other = start("Ledger.open(sys.argv[1], timeout=0.1).put_blob(b'x')", ledger.name)
