@@ -1,0 +1,221 @@
+"""Memory of one launch: buffers, bounds, and who touched what.
+
+A buffer is one storage (arguments that share a storage share the buffer). Accesses out of range are recorded and have
+no effect: a store is dropped, a load gives poison. Buffers that the kernel may write are tracked per element: who wrote
+it, how often, who read it; two programs on one element, one of them writing, is a race. Buffers that the kernel only
+reads need no tracking, so they cost nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import Unsupported
+from .domains.base import Domain
+from .program import Type
+from .records import KEPT, Access, Fault, Race, Undefined, Uninitialised, Writes
+from .values import FLOATS, Ptr, bits, int_dtype, nbytes
+
+MANY = -1
+SPACING = 1 << 44
+
+
+@dataclass
+class Buffer:
+    """``storage`` is one-dimensional, of element type ``elem``; ``names`` are the arguments that point into it."""
+
+    number: int
+    storage: Any
+    elem: str
+    size: int
+    names: list[str]
+    tracked: bool = False
+    uninitialised: bool = False
+    writer: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
+    reader: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
+    atomic: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
+    count: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
+
+    def track(self) -> None:
+        """Starts to record who touches each element."""
+        self.tracked = True
+        self.writer, self.reader, self.atomic, self.count = (torch.zeros(self.size, dtype=torch.int32) for _ in range(4))
+
+    @property
+    def address(self) -> int:
+        """Virtual byte address of element 0: buffers lie so far apart that none is reached from another."""
+        return (self.number + 1) * SPACING
+
+
+class Memory:
+    """All buffers of a launch and the records of their use. ``grid`` turns a program's position into its ids."""
+
+    def __init__(self, domain: Domain, buffers: list[Buffer], grid: tuple[int, int, int]):
+        self.domain = domain
+        self.buffers = buffers
+        self.grid = grid
+        self.faults: list[Fault] = []
+        self.races: list[Race] = []
+        self.uninitialised: list[Uninitialised] = []
+        self.undefined: dict[tuple[str, str, str], int] = {}
+        self.accesses: dict[tuple[str, str, int], Access] = {}
+        self.dropped: dict[tuple[str, str, str], int] = {}
+
+    # -- resolving addresses
+    def parts(self, ptr: Ptr, mask: Tensor | None) -> list[tuple[Buffer, Ptr, Tensor | None]]:
+        """One (buffer, pointer, mask) for each buffer that ``ptr`` leads to."""
+        if isinstance(ptr.buf, int):
+            return [(self.buffer(ptr.buf), ptr, mask)]
+        out = []
+        for number in ptr.buf.unique().tolist():
+            here = ptr.buf == number
+            both = here if mask is None else here & mask
+            if bool(both.any()):
+                out.append((self.buffer(number), Ptr(number, ptr.off, ptr.elem), both))
+        return out
+
+    def buffer(self, number: int) -> Buffer:
+        return self.buffers[number]
+
+    def note(self, kind: str, where: str, buffer: Buffer, elem: str, elements: int, active: int) -> None:
+        key = (kind, where, buffer.number)
+        access = self.accesses.get(key)
+        if access is None:
+            access = self.accesses[key] = Access(kind, where, buffer.names[0] if buffer.names else "?", elem)
+        access.times += 1
+        access.elements += elements
+        access.active += active
+
+    def view(self, buffer: Buffer, elem: str, where: str) -> Any:
+        """The buffer's storage read as ``elem``."""
+        if buffer.elem == elem:
+            return buffer.storage
+        if not isinstance(buffer.storage, Tensor) or self.domain.name != "machine":
+            raise Unsupported(f"'{buffer.names[0]}' holds {buffer.elem} and is accessed as {elem}", where=where)
+        if bits(elem) != bits(buffer.elem):
+            raise Unsupported(f"'{buffer.names[0]}' holds {buffer.elem} and is accessed with another width, {elem}",
+                              where=where)  # fmt: skip
+        return buffer.storage.view(FLOATS[elem] if elem in FLOATS else int_dtype("i8" if elem == "i1" else elem))
+
+    # -- checks
+    def in_range(self, kind: str, buffer: Buffer, index: Tensor, programs: Tensor, where: str, masked: bool) -> Tensor | None:
+        """None if all of ``index`` lies in the buffer, else which do; records the fault."""
+        if index.numel() == 0:
+            return None
+        low, high = torch.aminmax(index)
+        if int(low) >= 0 and int(high) < buffer.size:
+            return None
+        good = (index >= 0) & (index < buffer.size)
+        first = int((~good).nonzero()[0])
+        count = int((~good).sum())
+        self.fault(kind, where, buffer, int(index[first]), int(programs[first]), count, masked)
+        return good
+
+    def fault(self, kind: Any, where: str, buffer: Buffer, offset: int, program: int, count: int, masked: bool) -> None:
+        key = (kind, where, buffer.names[0] if buffer.names else "?")
+        for i, f in enumerate(self.faults):
+            if (f.kind, f.where, f.argument) == key:
+                self.faults[i] = Fault(f.kind, f.where, f.argument, f.offset, f.size, f.program, f.count + count, f.masked)
+                return
+        self.faults.append(Fault(kind, where, key[2], offset, buffer.size, self.ids(program), count, masked))
+
+    def ids(self, program: int) -> tuple[int, int, int]:
+        x, y, _ = self.grid
+        return program % x, program // x % y, program // (x * y)
+
+    def race(self, kind: Any, where: str, buffer: Buffer, index: Tensor, mine: Tensor, other: Tensor, same: bool) -> None:
+        key = (kind, where, buffer.names[0] if buffer.names else "?")
+        for i, r in enumerate(self.races):
+            if (r.kind, r.where, r.argument) == key:
+                self.races[i] = Race(r.kind, r.where, r.argument, r.offset, r.programs, r.count + len(index),
+                                     r.same_value and same)  # fmt: skip
+                return
+        if len(self.races) < KEPT:
+            pair = (int(mine[0]) - 1, int(other[0]) - 1 if int(other[0]) > 0 else -1)
+            self.races.append(Race(kind, where, key[2], int(index[0]), pair, len(index), same))
+
+    def clash(self, kind: str, where: str, buffer: Buffer, table: Tensor, index: Tensor, mine: Tensor, same: bool = False) -> None:
+        """Records a race where ``table`` names another program than ``mine``."""
+        other = table.index_select(0, index)
+        bad = (other != 0) & (other != mine)
+        if bool(bad.any()):
+            self.race(kind, where, buffer, index[bad], mine[bad], other[bad], same)
+
+    # -- tracking
+    def saw_read(self, buffer: Buffer, index: Tensor, mine: Tensor, where: str) -> None:
+        self.clash("read/write", where, buffer, buffer.writer, index, mine)
+        self.clash("atomic/read", where, buffer, buffer.atomic, index, mine)
+        if buffer.uninitialised:
+            fresh = (buffer.writer.index_select(0, index) == 0) & (buffer.atomic.index_select(0, index) == 0)
+            if bool(fresh.any()):
+                self.saw_uninitialised(buffer, index[fresh], mine[fresh], where)
+        self.stamp(buffer.reader, index, mine)
+
+    def saw_uninitialised(self, buffer: Buffer, index: Tensor, mine: Tensor, where: str) -> None:
+        name = buffer.names[0] if buffer.names else "?"
+        for i, u in enumerate(self.uninitialised):
+            if (u.where, u.argument) == (where, name):
+                self.uninitialised[i] = Uninitialised(where, name, u.offset, u.program, u.count + len(index))
+                return
+        self.uninitialised.append(Uninitialised(where, name, int(index[0]), int(mine[0]) - 1, len(index)))
+
+    def stamp(self, table: Tensor, index: Tensor, mine: Tensor) -> Tensor:
+        """Writes ``mine`` into ``table`` (or MANY where another program stands or several come at once). Returns which
+        entries met another program of the same operation."""
+        old = table.index_select(0, index)
+        table[index] = mine
+        now = table.index_select(0, index)
+        together = now != mine
+        shared = together | ((old != 0) & (old != mine))
+        if bool(shared.any()):
+            table[index[shared]] = MANY
+        return together
+
+    def saw_write(self, buffer: Buffer, index: Tensor, mine: Tensor, where: str, before: Any, values: Any) -> None:
+        """Tracks a store that has been done; ``before`` are the elements' old values."""
+        other = buffer.writer.index_select(0, index)
+        bad = (other != 0) & (other != mine)
+        if bool(bad.any()):
+            same = bool(self.domain_equal(buffer, before, values)[bad].all())
+            self.race("write/write", where, buffer, index[bad], mine[bad], other[bad], same)
+        self.clash("read/write", where, buffer, buffer.reader, index, mine)
+        self.clash("atomic/write", where, buffer, buffer.atomic, index, mine)
+        together = self.stamp(buffer.writer, index, mine)
+        if bool(together.any()):
+            after = self.domain.take(buffer.storage, index) if buffer.elem in FLOATS else buffer.storage.index_select(0, index)
+            same = bool(self.domain_equal(buffer, after, values)[together].all())
+            winner = torch.zeros_like(mine) + MANY
+            self.race("write/write", where, buffer, index[together], mine[together], winner[together], same)
+        buffer.count.index_add_(0, index, torch.ones(1, dtype=torch.int32).expand(len(index)))
+
+    def domain_equal(self, buffer: Buffer, a: Any, b: Any) -> Tensor:
+        return self.domain.equal(a, b) if buffer.elem in FLOATS else a == b
+
+    # -- results
+    def writes(self) -> dict[str, Writes]:
+        """By argument name; arguments that share a storage share the record."""
+        return {n: Writes(b.count, b.writer, b.atomic) for b in self.buffers if b.tracked for n in b.names}
+
+    def undefineds(self) -> list[Undefined]:
+        return [Undefined(kind, where, count, message) for (kind, where, message), count in self.undefined.items()]  # type: ignore[arg-type]
+
+    def undefined_value(self, kind: str, where: str, count: int, message: str = "") -> None:
+        key = (kind, where, message)
+        self.undefined[key] = self.undefined.get(key, 0) + count
+
+
+def poison(domain: Domain, t: Type, shape: tuple[int, ...], where: str) -> Any:
+    """Undefined values: the domain's own for floats, a conspicuous pattern for integers."""
+    if t.is_float:
+        return domain.poison(t, shape, where)
+    pattern = {"i1": 1, "i8": 0x5A, "i16": 0x5A5A, "i32": 0x5A5A5A5A}.get(t.elem, 0x5A5A5A5A5A5A5A5A)
+    return torch.full(shape, pattern, dtype=int_dtype(t.elem))
+
+
+def byte_size(elem: str, count: int) -> int:
+    """Bytes that ``count`` elements take."""
+    return nbytes(elem) * count

@@ -1,0 +1,137 @@
+"""What one launch leaves behind: outputs, access faults, races, who wrote what, rounding ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torch import Tensor
+
+KEPT = 64
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An access out of range. ``offset`` is the first bad element, counted from the start of the argument's storage;
+    ``size`` that storage's elements; ``count`` how many elements of this operation were out of range in all;
+    ``masked`` says whether the access had a mask (it let the bad element through)."""
+
+    kind: Literal["load", "store", "atomic"]
+    where: str
+    argument: str
+    offset: int
+    size: int
+    program: tuple[int, int, int]
+    count: int
+    masked: bool
+
+    def __str__(self) -> str:
+        side = "before the start" if self.offset < 0 else "beyond the end"
+        return (f"{self.where}: {self.kind} {side} of '{self.argument}': element {self.offset} of {self.size}, program "
+                f"{self.program} ({self.count} elements in all{', let through by the mask' if self.masked else ''})")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Race:
+    """Two programs of one launch touch the same element and at least one writes. ``same_value`` is true for a
+    write/write race in which all writers left equal bits."""
+
+    kind: Literal["write/write", "read/write", "atomic/write", "atomic/read"]
+    where: str
+    argument: str
+    offset: int
+    programs: tuple[int, int]
+    count: int
+    same_value: bool = False
+
+    def __str__(self) -> str:
+        return (f"{self.where}: {self.kind} race on '{self.argument}' element {self.offset} between programs "
+                f"{self.programs[0]} and {self.programs[1]} ({self.count} elements in all)")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Uninitialised:
+    """A read of memory that nothing had written; ``program`` is the reader's position in launch order."""
+
+    where: str
+    argument: str
+    offset: int
+    program: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """A value that the language leaves undefined and the kernel asked for: a masked load without ``other`` (rightly
+    used by many kernels, so no fault in itself), a division by zero, a failed ``tl.device_assert``."""
+
+    kind: Literal["masked load", "integer division by zero", "assertion"]
+    where: str
+    count: int
+    message: str = ""
+
+
+@dataclass
+class Writes:
+    """Per element of one argument's storage: ``count`` stores (int32), ``program`` the last writer's position in
+    launch order plus one (0: none, -1: several), ``atomic`` the same for atomics."""
+
+    count: Tensor
+    program: Tensor
+    atomic: Tensor
+
+
+@dataclass
+class Access:
+    """Totals of one load, store or atomic. ``elements`` were asked for, ``active`` of them not masked off."""
+
+    kind: str
+    where: str
+    argument: str
+    elem: str
+    times: int = 0
+    elements: int = 0
+    active: int = 0
+
+
+@dataclass
+class Ledger:
+    """Roundings and dots, by source line: ``casts[(where, from, to)]`` and ``dots[(where, a, b, acc, precision, K)]``
+    count elements."""
+
+    casts: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    dots: dict[tuple[str, str, str, str, str, int], int] = field(default_factory=dict)
+
+    def cast(self, where: str, source: str, target: str, count: int) -> None:
+        key = (where, source, target)
+        self.casts[key] = self.casts.get(key, 0) + count
+
+    def dot(self, where: str, a: str, b: str, acc: str, precision: str, k: int, count: int) -> None:
+        key = (where, a, b, acc, precision, k)
+        self.dots[key] = self.dots.get(key, 0) + count
+
+
+@dataclass
+class Result:
+    """One launch evaluated. ``outputs`` maps each pointer argument's name to its storage after the launch (in the
+    machine domain the same tensor that was passed, changed in place). ``sequential`` says that programs ran one after
+    the other, because they wait for each other (locks)."""
+
+    outputs: dict[str, Any]
+    faults: list[Fault]
+    races: list[Race]
+    uninitialised: list[Uninitialised]
+    undefined: list[Undefined]
+    writes: dict[str, Writes]
+    accesses: list[Access]
+    ledger: Ledger
+    programs: int
+    evaluated: int
+    sequential: bool = False
+    domain: str = ""
+    seconds: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        """No access fault, no race, no uninitialised read."""
+        return not (self.faults or self.races or self.uninitialised)
