@@ -1,0 +1,22 @@
+"""Softmax over rows that lie one after another in memory; a strided input is copied by nobody."""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _softmax(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    base = tl.program_id(0).to(tl.int64) * N
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + base + cols, mask=cols < N, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(y_ptr + base + cols, e / tl.sum(e, axis=0), mask=cols < N)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        M, N = x.shape
+        y = torch.empty((M, N), dtype=x.dtype, device=x.device)
+        _softmax[(M,)](x, y, N, BLOCK=triton.next_power_of_2(N))
+        return y
