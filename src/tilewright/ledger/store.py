@@ -168,7 +168,7 @@ def _engine(url: URL, timeout: float) -> Engine:
             return create_engine(url, poolclass=NullPool)
         except ModuleNotFoundError as e:
             raise EnvironmentProblem(f"a PostgreSQL ledger needs the driver '{e.name}'",
-                                     remedy="pip install 'psycopg[binary]'") from None  # fmt: skip
+                                     remedy="pip install 'tilewright[postgres]'") from None  # fmt: skip
     engine = create_engine(url, poolclass=NullPool, creator=_connector(Path(str(url.database)), timeout))
 
     @event.listens_for(engine, "connect")
