@@ -23,7 +23,11 @@ def flatten(value: Any, name: str = "out") -> tuple[Tree, dict[str, torch.Tensor
             leaves[at] = v
             return {"$": at}
         if isinstance(v, tuple | list):
-            return {type(v).__name__ if type(v) in (tuple, list) else "tuple": [walk(x, f"{at}.{i}") for i, x in enumerate(v)]}
+            return {
+                type(v).__name__ if type(v) in (tuple, list) else "tuple": [
+                    walk(x, f"{at}.{i}") for i, x in enumerate(v)
+                ]
+            }
         if isinstance(v, Mapping):
             return {"dict": {str(k): walk(x, f"{at}.{k}") for k, x in v.items()}}
         if isinstance(v, torch.dtype | torch.device):
@@ -39,7 +43,7 @@ def flatten(value: Any, name: str = "out") -> tuple[Tree, dict[str, torch.Tensor
 
 def unflatten(tree: Tree, leaves: Mapping[str, torch.Tensor]) -> Any:
     """The nested value again. Raises KeyError for a tensor that is not among ``leaves``."""
-    (kind, body), = tree.items()
+    ((kind, body),) = tree.items()
     if kind == "$":
         return leaves[body]
     if kind == "=":
@@ -60,7 +64,7 @@ def unflatten(tree: Tree, leaves: Mapping[str, torch.Tensor]) -> Any:
 
 def shape_of(tree: Tree) -> Any:
     """The structure alone, with every leaf's kind: what two results must share to be comparable."""
-    (kind, body), = tree.items()
+    ((kind, body),) = tree.items()
     if kind in ("tuple", "list"):
         return ["sequence", *[shape_of(x) for x in body]]
     if kind == "dict":
