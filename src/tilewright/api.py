@@ -48,8 +48,12 @@ def examine_and_record(
     gate_seconds: float = 20.0, timeout: float = 60.0, progress: Any = None, record: bool = True,
 ) -> Result:  # fmt: skip
     """``check`` with every option; ``progress`` is a context manager that gives ``(gate, cases) -> None``."""
+    import torch
+
     from .prove.child.session import Limits
     from .prove.examine import check as examine
+
+    torch.set_num_threads(1)  # small tensors: waiting for a thread team costs more than it saves, and audits run in parallel
 
     if sandbox not in SANDBOX:
         raise UserError(f"sandbox is '{sandbox}'", remedy=f"use one of {', '.join(SANDBOX)}")

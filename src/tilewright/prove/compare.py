@@ -164,9 +164,9 @@ def spread(oracle: torch.Tensor, error: torch.Tensor, valid: torch.Tensor, *, qu
     starts = torch.cumsum(counts, 0) - counts
     total = values.numel()
     level: dict[int, float] = {}
-    for e, start in zip(edges.tolist(), starts.tolist(), strict=True):
+    for e, start, count in zip(edges.tolist(), starts.tolist(), counts.tolist(), strict=True):
         first = min(start, max(0, total - CROWD))
-        last = max(start + int((flat == e).sum()), min(total, first + CROWD))
+        last = max(start + count, min(total, first + CROWD))
         window = values[first:last]
         level[e] = float(window.max() if quantile >= 1 else torch.quantile(window[:1_000_000], quantile))
     table = torch.tensor([level[e] for e in edges.tolist()], dtype=error.dtype)

@@ -41,7 +41,8 @@ class CaseRecord(Model):
 
 
 class Finding(Model):
-    """``expected`` and ``got`` are short texts for people; ``where`` is ``file:line`` or an output index."""
+    """``expected`` and ``got`` are short texts for people; ``where`` is ``file:line`` or an output index; ``budget`` is
+    the error that was allowed there."""
 
     cls: Class
     summary: str
@@ -50,6 +51,7 @@ class Finding(Model):
     expected: str = ""
     got: str = ""
     largest_error: float | None = None
+    budget: float | None = None
     gate: str = ""
     replays: bool = True
     detail: str = ""

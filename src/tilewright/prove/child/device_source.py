@@ -15,7 +15,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-import triton
+import torch
 import triton.language as tl
 
 from ...errors import Unsupported
@@ -153,4 +153,19 @@ def _find(path: str, name: str, level: int) -> str | None:
     return None
 
 
-_ = triton
+def decode(v: Any, sources: DeviceSource) -> Any:
+    """A launch argument from its JSON form (``kernel/languages/_launches.encode``)."""
+    ((kind, body),) = v.items()
+    if kind == "=":
+        return body
+    if kind == "float":
+        return float.fromhex(body) if "0x" in body else float(body)
+    if kind == "tl.dtype":
+        return tl.dtype(body)
+    if kind == "torch.dtype":
+        return getattr(torch, body)
+    if kind == "tuple":
+        return tuple(decode(x, sources) for x in body)
+    if kind == "function":
+        return sources.function(body[0], body[1], {})
+    raise Unsupported(f"launch argument of kind {kind!r}")

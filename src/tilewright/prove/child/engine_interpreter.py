@@ -10,12 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import torch
 import triton
-import triton.language as tl
 
 from ...errors import Unsupported
-from .device_source import DeviceSource
+from .device_source import DeviceSource, decode
 from .transport import Bundle
 
 
@@ -35,24 +33,6 @@ class InterpreterEngine:
         grid = tuple(head["grid"])
         fn.run(**arguments, grid=grid, warmup=False)
         return {}
-
-
-def decode(v: Any, sources: DeviceSource) -> Any:
-    """A launch argument from its JSON form (``kernel/languages/_launches.encode``)."""
-    ((kind, body),) = v.items()
-    if kind == "=":
-        return body
-    if kind == "float":
-        return float.fromhex(body) if "0x" in body else float(body)
-    if kind == "tl.dtype":
-        return tl.dtype(body)
-    if kind == "torch.dtype":
-        return getattr(torch, body)
-    if kind == "tuple":
-        return tuple(decode(x, sources) for x in body)
-    if kind == "function":
-        return sources.function(body[0], body[1], {})
-    raise Unsupported(f"launch argument of kind {kind!r}")
 
 
 def self_test() -> dict[str, bool]:

@@ -15,6 +15,7 @@ import torch
 
 from . import roles, transport
 from .engine_interpreter import InterpreterEngine
+from .engine_ir import IrEngine
 from .transport import Bundle
 
 PERTURB = 1 + 2.0**-4
@@ -52,9 +53,10 @@ class Role:
                     self.launches.append({"fault": f"malformed launch record: {e}"})
 
     def on_start(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
-        """``files``: path and text of the candidate's own source, as the parent read it."""
+        """``files``: path and text of the candidate's own source, as the parent read it. ``engine``: ``ir`` or
+        ``interpreter``."""
         self.sources = head["files"]
-        self.engine = InterpreterEngine(self.sources)
+        self.engine = (InterpreterEngine if head.get("engine") == "interpreter" else IrEngine)(self.sources)
         return {"engine": self.engine.name}, []
 
     def on_mode(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:

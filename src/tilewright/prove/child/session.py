@@ -236,15 +236,16 @@ class ReferenceSession(Session):
 class KernelSession(Session):
     """The candidate in its sealed child, with its evaluator beside it where launches are evaluated elsewhere."""
 
-    def __init__(self, kernel: Kernel, **options: Any):
+    def __init__(self, kernel: Kernel, *, engine: str = "ir", **options: Any):
         self.kernel = kernel
+        self.engine = engine
         self.evaluator: Session | None = None
         others: tuple[socket.socket, ...] = ()
         ends: tuple[socket.socket, ...] = ()
         if kernel.language == "triton":
             a, b = socket.socketpair()
             ends = (a, b)
-            self.evaluator = Session("evaluator", interpret=True, others=(b,), name="evaluator", **options)
+            self.evaluator = Session("evaluator", interpret=engine == "interpreter", others=(b,), name="evaluator", **options)
             others = (a,)
         super().__init__("kernel", others=others, name="kernel", **options)
         for s in ends:
@@ -254,7 +255,7 @@ class KernelSession(Session):
     def _load(self) -> Trouble | None:
         path = str(Path(self.kernel.path).resolve())
         if self.evaluator is not None:
-            answer, _ = self.evaluator.ask_raw({"do": "start", "files": {path: self.kernel.text}})
+            answer, _ = self.evaluator.ask_raw({"do": "start", "files": {path: self.kernel.text}, "engine": self.engine})
             if "error" in answer:
                 return trouble(answer["error"])
         sheet = {"path": path, "text": self.kernel.text, "entry": self.kernel.entry}

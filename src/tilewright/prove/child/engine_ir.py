@@ -1,0 +1,61 @@
+"""Run a recorded launch by evaluating its Triton IR (``ir/``) in the machine domain: bit-faithful dtypes, every program
+of the grid at once, every access checked. This is how Triton kernels run on a machine without a GPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import KernelError, Unsupported
+from ...ir import launch
+from ...ir.domains.machine import Machine
+from ...ir.records import Result
+from .device_source import DeviceSource, decode
+from .transport import Bundle
+
+SHOWN = 8
+
+
+class LaunchRefused(Exception):
+    """The launch is no launch: it does not compile, or its arguments don't fit. The candidate's fault."""
+
+    tilewright_kind = "launch"
+
+
+class IrEngine:
+    """Engine over Tilewright's IR evaluator."""
+
+    name = "ir"
+
+    def __init__(self, sources: dict[str, str]):
+        self.sources = DeviceSource(sources)
+
+    def run(self, head: dict[str, Any], bundle: Bundle) -> dict[str, Any]:
+        """Compute the launch in ``bundle``'s memory; returns what it did that it should not."""
+        fn = self.sources.function(head["file"], head["function"], head.get("globals", {}))
+        tensors = bundle.tensors()
+        values = {n: tensors[n] if v == "tensor" else decode(v, self.sources) for n, v in head["arguments"].items()}
+        options = {k: decode(v, self.sources) for k, v in head.get("options", {}).items()}
+        try:
+            result = launch.run(fn, tuple(head["grid"]), (), {**values, **options}, domain=Machine())
+        except KernelError as e:
+            refused = LaunchRefused(e.what)
+            refused.where = e.where  # type: ignore[attr-defined]
+            raise refused from e
+        except Unsupported as e:
+            e.tilewright_kind = "unsupported"  # type: ignore[attr-defined]
+            raise
+        return describe(result)
+
+
+def describe(r: Result) -> dict[str, Any]:
+    """Faults, races and undefined values of a launch as data."""
+    return {
+        "faults": [{"kind": f.kind, "where": f.where, "argument": f.argument, "offset": f.offset, "size": f.size,
+                    "program": list(f.program), "count": f.count, "text": str(f)} for f in r.faults[:SHOWN]],
+        "races": [{"kind": x.kind, "where": x.where, "argument": x.argument, "offset": x.offset, "count": x.count,
+                   "same_value": x.same_value, "text": str(x)} for x in r.races[:SHOWN]],
+        "undefined": [{"kind": u.kind, "where": u.where, "count": u.count, "message": u.message}
+                      for u in r.undefined[:SHOWN]],
+        "programs": r.evaluated,
+    }  # fmt: skip
