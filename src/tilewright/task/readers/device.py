@@ -46,6 +46,10 @@ class _CpuGenerator(torch.Generator):
 
 def _module_to(original: Any) -> Any:
     def to(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        places = [_to_cpu(a) for a in (*args, *kwargs.values())]
+        if len(places) == 1 and isinstance(places[0], str | torch.device) and torch.device(places[0]).type == "cpu":
+            # All is on the CPU already; converting fake parameters would fail.
+            return self
         if "device" in kwargs:
             kwargs["device"] = _to_cpu(kwargs["device"])
         return original(self, *(_to_cpu(a) for a in args), **kwargs)
@@ -68,8 +72,6 @@ def on_this_machine() -> Iterator[None]:
         mock.patch.object(torch.nn.Module, "cuda", lambda self, device=None: self),
         mock.patch.object(torch.nn.Module, "to", _module_to(torch.nn.Module.to)),
         mock.patch.object(torch.cuda, "synchronize", _nothing),
-        mock.patch.object(torch.cuda, "manual_seed", _nothing),
-        mock.patch.object(torch.cuda, "manual_seed_all", _nothing),
         _CpuInstead(),
     ):
         yield

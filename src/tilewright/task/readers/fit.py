@@ -63,6 +63,6 @@ def _linear(samples: Sequence[Sample], base: Mapping[str, int], size: int, symbo
             return []
         slopes[name] = rise // run
         constant -= slopes[name] * base[name]
-    terms = [name if a == 1 else f"{a}*{name}" for name, a in slopes.items() if a]
+    terms = [{1: name, -1: f"-{name}"}.get(a, f"{a}*{name}") for name, a in slopes.items() if a]
     text = "+".join(terms) + (f"+{constant}" if constant > 0 else str(constant) if constant < 0 else "")
     return [text.replace("+-", "-")] if terms else []

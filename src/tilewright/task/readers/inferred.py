@@ -7,7 +7,7 @@ integers are, how they make inputs, what they build and call.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from . import modules, observe, tree, workloads
 from .device import on_this_machine
 from .load import user_code
 from .oracle import as_dtype, widened
+from .record import unwritten
 from .symbols import Inferred, Prober, infer
 from .trial import Leaf, NeedsValues, Parts, Subject, Trial, dtype_name, run_trial, tensors_of
 from .workloads import Budget, human
@@ -38,6 +39,10 @@ class Problem(Subject):
     knob_names: Mapping[str, str]
     skeleton: list[Any] | None
     style: str = "function"
+
+    def settings(self, workload: Workload) -> dict[str, Any]:
+        """What a workload says beside its dims."""
+        return {}
 
     def checker(self, values: Mapping[str, int]) -> Callable[..., Any] | None:
         """The problem's own checker, if its contract asks for it."""
@@ -64,7 +69,7 @@ class InferredSource:
             if name not in self.inferred.symbols:
                 raise TaskError(f"the problem has no dim '{name}'", where=self.problem.where,
                                 detail=f"dims: {', '.join(self.inferred.symbols) or 'none'}")  # fmt: skip
-        return self.inferred.knobs(workload.dims)
+        return {**self.inferred.knobs(workload.dims), **self.problem.settings(workload)}
 
     def inputs(self, workload: Workload, seed: int) -> dict[str, Any]:
         parts = self.problem.parts(self.knobs(workload), seed)
@@ -104,7 +109,8 @@ class InferredSource:
 
         structure = tree.structure(self.problem.skeleton or [], self.problem.names)
         if self.problem.style != "module":
-            return Calling(style="function", structure=structure, seed=seed), {}
+            style: Any = self.problem.style
+            return Calling(style=style, structure=structure, seed=seed), {}
         with on_this_machine():
             init, tensors = wire(self.problem.parts(self.knobs(workload), seed).init(), "init")
         return Calling(style="module", init=init, structure=structure, seed=seed), tensors
@@ -143,12 +149,22 @@ class InferredSource:
         raise TaskError(f"the problem declares no law '{name}'", where=self.problem.where)
 
 
-def infer_source(problem: Problem, sheet: TaskSheet, budget: Budget) -> InferredSource:
-    """Complete ``sheet`` (name, source, path, files, entry) by trials and a few real runs at small sizes."""
+Plan = Callable[[Any, Prober, Inferred, Budget], tuple[tuple[Workload, ...], list[str]]]
+
+
+def infer_source(
+    problem: Problem, sheet: TaskSheet, budget: Budget, *, fixed: Iterable[str] = (), plan: Plan | None = None
+) -> InferredSource:
+    """Complete ``sheet`` (name, source, path, files, entry) by trials and a few real runs at small sizes.
+
+    ``fixed``: knobs that stay; ``plan``: how workloads are chosen, if not by shrinking the given sizes.
+    """
     base, real = _base(problem, budget)
-    probe = Prober(problem, real)
-    inferred = infer(probe, base, problem.knob_names)
-    chosen, notes = workloads.choose(probe, inferred, budget)
+    probe = Prober(problem, real, budget.seconds)
+    inferred = infer(probe, base, problem.knob_names, fixed=fixed)
+    chosen, notes = plan(problem, probe, inferred, budget) if plan else workloads.choose(probe, inferred, budget)
+    if probe.left <= 0:
+        notes.append(f"trials stopped after {budget.seconds:.0f} s; sizes not tried by then stay as given")
     source = InferredSource(problem, inferred, sheet)
     source.sheet = _sheet(sheet, problem, inferred, chosen, [*inferred.notes, *notes])
     _behave(source, list(chosen))
@@ -164,10 +180,29 @@ def _base(problem: Problem, budget: Budget) -> tuple[Trial, bool]:
     else:
         _must_return(base, problem)
         return base, False
+    _affordable(problem, reason, budget)
     base = run_trial(problem, {}, real=True)
     base.reason = reason
     _must_return(base, problem)
     return base, True
+
+
+def _affordable(problem: Problem, reason: str, budget: Budget) -> None:
+    """Inputs are known under fake tensors even where the reference is not; don't allocate gigabytes."""
+
+    class InputsOnly(Subject):
+        knobs = problem.knobs
+
+        def parts(self, values: Mapping[str, int], seed: int) -> Parts:
+            return Parts(problem.parts(values, seed).inputs, lambda: None, lambda module, leaves: list(leaves.values()))
+
+    try:
+        size = run_trial(InputsOnly(), {}).bytes // 2
+    except NeedsValues:
+        return
+    if size > budget.real_bytes:
+        raise TaskError(f"the reference can't be followed without values ({reason}), and its inputs take {human(size)}",
+                        where=problem.where, remedy="make the sizes in the problem file smaller")  # fmt: skip
 
 
 def _must_return(base: Trial, problem: Problem) -> None:
@@ -191,10 +226,13 @@ def _sheet(
         else:
             inputs[name] = Scalar(_plain(base.scalars[name], name, problem))
     outputs = {n: _spec(n, leaf, inferred, "out") for n, leaf in base.outputs.items()}
+    buffers = [n for n, leaf in base.inputs.items() if unwritten(leaf.values)]
+    if buffers:
+        notes.append(f"uninitialised inputs are room for results: {', '.join(buffers)}")
     if base.reason:
         notes.append(f"run with real tensors, since fake ones don't reach: {base.reason}")
     extra = {
-        "given_bytes": base.bytes, "given_flops": base.flops,
+        "buffers": buffers, "given_bytes": base.bytes, "given_flops": base.flops,
         "bindings": {n: list(s.knobs) for n, s in inferred.symbols.items()},
         "state": {n: {"shape": list(leaf.shape), "dtype": leaf.dtype} for n, leaf in base.state.items()},
         "outputs": {n: {"shape": list(leaf.shape), "dtype": leaf.dtype} for n, leaf in base.outputs.items()},
@@ -229,9 +267,12 @@ def _spec(name: str, leaf: Leaf, inferred: Inferred, kind: str) -> TensorSpec | 
     values = leaf.values if leaf.contiguous else Values(kind="custom", generator="get_inputs")
     if values.kind == "integers":
         values = values.model_copy(update={"high": inferred.shapes.get(("bound", name, 0), values.high)})
+    buffer = unwritten(values)
+    if buffer:
+        values = Values(kind="constant", value=0.0)
     group = "main" if leaf.dtype not in (*INTEGERS, "bool") else f"fixed {leaf.dtype}"
     return TensorSpec(tuple(s for s in shape if s is not None), dtypes=(leaf.dtype,), values=values,
-                      requires_grad=leaf.requires_grad, dtype_group=group)  # fmt: skip
+                      requires_grad=leaf.requires_grad, dtype_group=group, mutated=buffer)  # fmt: skip
 
 
 def _behave(source: InferredSource, chosen: list[Workload]) -> None:
@@ -253,8 +294,8 @@ def _behave(source: InferredSource, chosen: list[Workload]) -> None:
         if source.inferred.base.bytes > 64 << 20 or any(w.dims == given.dims for w in chosen):
             raise trouble
         seen = observe.observe(source, given, source.problem.where)
-        sheet = sheet.model_copy(update={"workloads": (given,), "dims": {}, "notes": (
-            *sheet.notes, f"no derived sizes run; only the given are used ({human(source.inferred.base.bytes)})")})  # fmt: skip
+        note = f"no derived sizes run; only the given are used ({human(source.inferred.base.bytes)})"
+        sheet = sheet.model_copy(update={"workloads": (given,), "dims": {}, "notes": (*sheet.notes, note)})
     changes: dict[str, Any] = {}
     contract: dict[str, Any] = {}
     notes = list(sheet.notes)

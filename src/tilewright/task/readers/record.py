@@ -14,7 +14,15 @@ from torch.overrides import TorchFunctionMode
 
 from ..tensors import Values
 
+UNWRITTEN = Values(kind="constant", value=float("nan"))
 CUSTOM = Values(kind="custom", generator="get_inputs")
+
+
+def unwritten(values: Values) -> bool:
+    """Whether a tensor came from ``torch.empty`` and was not written since."""
+    return values.kind == "constant" and values.value != values.value
+
+
 _SAME = {"reshape", "view", "contiguous", "clone", "detach", "unsqueeze", "squeeze", "flatten", "to", "float", "double",
          "half", "bfloat16", "requires_grad_", "cpu", "cuda", "permute", "transpose", "t", "type", "view_as",
          "reshape_as", "unflatten"}  # fmt: skip
@@ -36,8 +44,9 @@ class Recorder(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
+        name = getattr(func, "__name__", "")
+        self._written(name, args, kwargs)
         if isinstance(result, torch.Tensor):
-            name = getattr(func, "__name__", "")
             try:
                 values = self._follow(name, args, kwargs, result)
             except (TypeError, ValueError, IndexError, KeyError):
@@ -45,6 +54,16 @@ class Recorder(TorchFunctionMode):
             # The tensor is kept alive, or its id could be given to another one.
             self._known[id(result)] = (result, values)
         return result
+
+    def _written(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A tensor written to, or the one that it is a view of, is no longer what its factory made."""
+        target = kwargs.get("out")
+        if args and (name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))):
+            target = args[0]
+        if isinstance(target, torch.Tensor):
+            for t in (target, target._base):
+                if t is not None and id(t) in self._known:
+                    self._known[id(t)] = (t, CUSTOM)
 
     def _follow(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> Values:
         if name in _FACTORIES:
@@ -105,6 +124,7 @@ _FACTORIES: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], Values]] = {
     "randn": _plain(kind="normal"), "randn_like": _plain(kind="normal"),
     "zeros": _plain(kind="constant", value=0.0), "zeros_like": _plain(kind="constant", value=0.0),
     "ones": _plain(kind="constant", value=1.0), "ones_like": _plain(kind="constant", value=1.0),
+    "empty": lambda a, k: UNWRITTEN, "empty_like": lambda a, k: UNWRITTEN,
     "full": _full, "full_like": _full, "normal": _normal, "randint": _randint,
     "randint_like": lambda args, kwargs: _randint(args[1:], kwargs),
     "randperm": _plain(kind="permutation"),

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -55,22 +56,27 @@ class Inferred:
 
 
 class Prober:
-    """Runs trials and remembers them."""
+    """Runs trials and remembers them. When ``seconds`` are spent, what was not tried counts as refused."""
 
-    def __init__(self, subject: Subject, real: bool):
-        self.subject, self.real = subject, real
-        self.count = 0
+    def __init__(self, subject: Subject, real: bool, seconds: float = 20.0):
+        self.subject, self.real, self.left = subject, real, seconds
+        self.count, self.last = 0, 0.0
         self._seen: dict[tuple[tuple[str, int], ...], Trial | None] = {}
 
     def __call__(self, values: Mapping[str, int]) -> Trial | None:
         """The trial, or None where the problem refuses these sizes."""
         key = tuple(sorted(values.items()))
         if key not in self._seen:
+            if self.left <= 0:
+                return None
             self.count += 1
+            start = time.monotonic()
             try:
                 self._seen[key] = run_trial(self.subject, values, real=self.real)
             except (*Refusals, NeedsValues):
                 self._seen[key] = None
+            self.last = time.monotonic() - start
+            self.left -= self.last
         return self._seen[key]
 
 

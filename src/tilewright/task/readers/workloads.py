@@ -14,11 +14,13 @@ from .trial import Trial
 class Budget:
     """What one run of the reference may cost here. ``bytes``: inputs, state and outputs together. ``flops``: of
     matmuls and convolutions, which bound the time of the float64 oracle (about 1e9 a second and core).
-    ``real_bytes``: what may be allocated where fake tensors don't reach."""
+    ``real_bytes``: what may be allocated where fake tensors don't reach, or where fixed sizes leave no smaller one.
+    ``seconds``: for trials."""
 
     bytes: int = 8 << 20
     flops: int = 300_000_000
     real_bytes: int = 256 << 20
+    seconds: float = 20.0
 
     def fits(self, trial: Trial, share: float = 1.0) -> bool:
         """Whether a run of this size is within ``share`` of the budget."""
@@ -46,6 +48,8 @@ def choose(probe: Prober, inferred: Inferred, budget: Budget) -> tuple[tuple[Wor
         notes.append(f"given sizes{f' ({sizes})' if sizes else ''} not run here: {cost}")
         develop = shrink(probe, inferred, given, budget)
     if develop is None:
+        develop = _least(probe, inferred, budget)
+    if develop is None:
         notes.append(f"no smaller sizes were found within {human(budget.bytes)}; give workloads in contract.toml")
         return (), notes
     workloads = [Workload(dims=develop, kind="develop")]
@@ -53,6 +57,14 @@ def choose(probe: Prober, inferred: Inferred, budget: Budget) -> tuple[tuple[Wor
     if smoke is not None and smoke != develop:
         workloads.insert(0, Workload(dims=smoke, kind="smoke"))
     return tuple(workloads), notes
+
+
+def _least(probe: Prober, inferred: Inferred, budget: Budget) -> dict[str, int] | None:
+    """The least sizes, if what is fixed makes even them exceed the budget but they can still be run."""
+    sizes = {n: d.low for n, d in inferred.dims.items()}
+    trial = probe(inferred.knobs(sizes))
+    affordable = trial is not None and trial.bytes <= budget.real_bytes and trial.flops <= 10 * budget.flops
+    return sizes if affordable else None
 
 
 def shrink(
