@@ -20,7 +20,7 @@ from .program import Program, Type
 from .records import Result
 from .values import ELEM, FLOATS, Ptr, int_dtype
 
-CHUNK_ELEMENTS = 1 << 21
+CHUNK_ELEMENTS = 1 << 18
 
 
 @dataclass(frozen=True)

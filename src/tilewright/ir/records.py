@@ -97,10 +97,19 @@ class Access:
 @dataclass
 class Ledger:
     """Roundings and dots, by source line: ``casts[(where, from, to)]`` and ``dots[(where, a, b, acc, precision, K)]``
-    count elements."""
+    count elements. ``constants[(where, name)]`` is the relative error of a literal that stands for a named constant;
+    ``assumptions`` are what a domain took for granted, to be shown with any verdict that rests on them."""
 
     casts: dict[tuple[str, str, str], int] = field(default_factory=dict)
     dots: dict[tuple[str, str, str, str, str, int], int] = field(default_factory=dict)
+    constants: dict[tuple[str, str], float] = field(default_factory=dict)
+    assumptions: set[tuple[str, str]] = field(default_factory=set)
+
+    def constant(self, where: str, name: str, error: float) -> None:
+        self.constants[where, name] = error
+
+    def assume(self, where: str, what: str) -> None:
+        self.assumptions.add((where, what))
 
     def cast(self, where: str, source: str, target: str, count: int) -> None:
         key = (where, source, target)

@@ -1,0 +1,74 @@
+"""A number of the field domain: residues in two rings, and what else is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ...errors import Unsupported
+
+
+@dataclass(slots=True)
+class FieldValue:
+    """``p`` is the value modulo P, ±inf, or NaN. ``q`` is the value modulo Q (NaN where unknown; None: nowhere known).
+    ``e``, where there is one, is the value's exponential modulo P to ``base`` (``e`` or ``2``); an entry with NaN in
+    ``p`` and a residue in ``e`` is a logarithm, with NaN in both it is NaN. ``x`` is the true number where the value
+    comes from constants and integers alone; ``k`` a cached order key; ``special`` says that infinities may occur."""
+
+    p: Tensor
+    q: Tensor | None
+    e: Tensor | None = None
+    base: str = ""
+    x: Tensor | None = None
+    k: Tensor | None = None
+    special: bool = False
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.p.shape
+
+    @property
+    def requires_grad(self) -> bool:
+        return False
+
+    def numel(self) -> int:
+        return self.p.numel()
+
+    def map(self, fn: Callable[[Tensor], Tensor]) -> FieldValue:
+        def each(t: Tensor | None) -> Tensor | None:
+            return None if t is None else fn(t)
+
+        return FieldValue(fn(self.p), each(self.q), each(self.e), self.base, each(self.x), each(self.k), self.special)
+
+    @staticmethod
+    def combine(fn: Callable[[Sequence[Tensor]], Tensor], values: Sequence[FieldValue]) -> FieldValue:
+        base = shared_base(values)
+        special = any(v.special for v in values)
+
+        def some(parts: list[Tensor | None]) -> Tensor | None:
+            if all(t is None for t in parts):
+                return None
+            return fn([unknown(v.p) if t is None else t for t, v in zip(parts, values, strict=True)])
+
+        def every(parts: list[Tensor | None]) -> Tensor | None:
+            known = [t for t in parts if t is not None]
+            return fn(known) if len(known) == len(parts) else None
+
+        return FieldValue(fn([v.p for v in values]), some([v.q for v in values]), some([v.e for v in values]), base,
+                          every([v.x for v in values]), every([v.k for v in values]), special)  # fmt: skip
+
+
+def unknown(like: Tensor) -> Tensor:
+    """NaN in the shape of ``like``, as a view."""
+    return torch.full((1,) * like.dim(), float("nan"), dtype=torch.float64).expand(like.shape)
+
+
+def shared_base(values: Sequence[FieldValue], where: str = "") -> str:
+    """The one base of the values' exponentials; Unsupported where natural and binary logarithms meet."""
+    bases = {v.base for v in values if v.e is not None}
+    if len(bases) > 1:
+        raise Unsupported("natural and binary logarithms meet in the field domain", where=where or None)
+    return bases.pop() if bases else ""
