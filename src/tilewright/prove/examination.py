@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,8 @@ class Truth:
     sensitivity_grads: dict[str, torch.Tensor]
     refused: Trouble | None = None
     note: str = ""
+    alias: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, Any] = field(default_factory=dict)
 
 
 class Examination:
@@ -135,8 +137,10 @@ class Examination:
         else:
             x = values.draw(spec, sizes, dtype, g, dims)
         if recipe.family.startswith("special:"):
-            x = special.plant(recipe.family.removeprefix("special:"), x, spec, g)
-        if recipe.layout != "contiguous" and (not recipe.options().get("only") or recipe.options()["only"] == name):
+            first = name == next((n for n, s in self.sheet.inputs.items() if isinstance(s, TensorSpec)), "")
+            x = special.plant(recipe.family.removeprefix("special:"), x, spec, g, first=first,
+                              bounded=not self.contract.inferred)  # fmt: skip
+        if recipe.layout != "contiguous" and spec.layouts != "contiguous" and (not recipe.options().get("only") or recipe.options()["only"] == name):
             view = LAYOUTS[recipe.layout](x)
             x = x if view is None else view
         return x
@@ -198,23 +202,48 @@ class Examination:
         w = case.recipe.workload
         oracle = self.reference.run(wide, w, state=state, dtype="float64", cotangents=cotangents, **options)
         base = self.reference.run(case.inputs, w, state=case.state,
-                                  cotangents=case.cotangents if cotangents is not None else None, **options)  # fmt: skip
+                                  cotangents=case.cotangents if cotangents is not None else None, observe=True,
+                                  **options)  # fmt: skip
         if oracle.trouble is not None:
             if oracle.trouble.kind in ("crash", "timeout", "exit"):
                 self.reopen_reference()
             return Truth({}, None, {}, {}, {}, None, {}, {}, {}, refused=base.trouble or oracle.trouble)
         note = "" if base.ok else f"no baseline in {w.dtype}: {base.trouble}"
-        moved = self.reference.run({n: _nudge(v, case.inputs[n], self.seed_for("nudge", n)) for n, v in wide.items()}, w,
-                                   state=state, dtype="float64", cotangents=cotangents, **options)  # fmt: skip
-        sensitivity = {n: (moved.outputs[n] - o).abs() for n, o in oracle.outputs.items()
-                       if n in moved.outputs and o.is_floating_point() and moved.outputs[n].shape == o.shape}  # fmt: skip
-        slope = {n: (moved.grads[n] - o).abs() for n, o in oracle.grads.items() if n in moved.grads}
+        sensitivity, slope = self._sensitivity(case, oracle, wide, state, cotangents, options)
         return Truth(
             oracle=oracle.outputs, baseline=base.outputs if base.ok else None, sensitivity=sensitivity,
             tree=base.tree if base.ok else oracle.tree, oracle_grads=oracle.grads,
             baseline_grads=base.grads if base.ok else None, inputs_after=oracle.inputs_after,
             baseline_after=base.inputs_after if base.ok else {}, sensitivity_grads=slope, note=note,
+            alias=base.alias if base.ok else oracle.alias, seen=base.seen if base.ok else oracle.seen,
         )  # fmt: skip
+
+    def _sensitivity(
+        self, case: Case, oracle: Outcome, wide: dict[str, Any], state: dict[str, torch.Tensor],
+        cotangents: dict[str, torch.Tensor] | None, options: dict[str, Any],
+    ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:  # fmt: skip
+        """How far outputs and gradients move under one rounding of the inputs; the largest of several draws where there
+        are few outputs, since one draw of one number is small by luck once in a while."""
+        floats = [o for o in (*oracle.outputs.values(), *oracle.grads.values()) if o.is_floating_point() and o.numel()]
+        draws = 1 if min((o.numel() for o in floats), default=compare.CROWD) >= compare.CROWD else 4
+        sensitivity: dict[str, torch.Tensor] = {}
+        slope: dict[str, torch.Tensor] = {}
+        for draw in range(draws):
+            moved = self.reference.run(
+                {n: _nudge(v, case.inputs[n], self.seed_for("nudge", n, draw), self._chain(case, n)) for n, v in wide.items()},
+                case.recipe.workload, state=state, dtype="float64", cotangents=cotangents, **options,
+            )  # fmt: skip
+            for into, now, before in ((sensitivity, moved.outputs, oracle.outputs), (slope, moved.grads, oracle.grads)):
+                for n, o in before.items():
+                    if n in now and o.is_floating_point() and now[n].shape == o.shape:
+                        d = (now[n] - o).abs()
+                        into[n] = torch.fmax(into[n], d) if n in into else d
+        return sensitivity, slope
+
+    def _chain(self, case: Case, name: str) -> int | None:
+        """The axis along which a long sum runs, for a recipe that says so (``chain``: the dim's name)."""
+        dim, spec = case.recipe.options().get("chain"), self.sheet.inputs.get(name)
+        return special.axis_of(spec, str(dim)) if dim and isinstance(spec, TensorSpec) and spec.shape else None
 
     def reopen_reference(self) -> None:
         """A new child for the reference, after the old one died."""
@@ -239,11 +268,12 @@ class Examination:
             self.sealed = old.sealed or self.sealed
         return old
 
-    def run(self, case: Case, *, fresh: bool = False, slot: str = "main", **options: Any) -> Outcome:
-        """Call the kernel on a case (see ``KernelSession.call`` for the options)."""
+    def run(self, case: Case, *, fresh: bool = False, slot: str = "main", rebuild: bool = True, **options: Any) -> Outcome:
+        """Call the kernel on a case (see ``KernelSession.call`` for the options). ``rebuild=False``: a module that was
+        built for these dims is called again as it is."""
         session = self.session(fresh=fresh, slot=slot)
         key = f"{id(case.calling)}{sorted(case.dims.items())}{case.recipe.workload.dtype}"
-        if session.built != key or case.changed or case.state:  # type: ignore[attr-defined]
+        if session.built != key or (rebuild and (case.changed or case.state)):  # type: ignore[attr-defined]
             if (fault := session.build(case.calling, case.state)) is not None:
                 return Outcome(trouble=fault)
             session.built = key  # type: ignore[attr-defined]
@@ -253,7 +283,8 @@ class Examination:
         if case.recipe.grad:
             options.setdefault("requires_grad", case.recipe.wanted)
             options.setdefault("cotangents", case.cotangents)
-        return session.call(inputs, seed=case.recipe.seed % (1 << 31), **options)
+        options.setdefault("seed", case.recipe.seed % (1 << 31))
+        return session.call(inputs, **options)
 
     # ---------------------------------------------------------------- judging
 
@@ -374,12 +405,14 @@ def _wide(v: Any) -> Any:
     return v.to(torch.complex128) if isinstance(v, torch.Tensor) and v.is_complex() else v
 
 
-def _nudge(v: Any, original: Any, seed: int) -> Any:
-    """A float input moved by one rounding of the accumulation precision, each element up or down at random."""
+def _nudge(v: Any, original: Any, seed: int, chain: int | None = None) -> Any:
+    """A float input moved by one rounding of the accumulation precision, each element up or down at random. ``chain``:
+    an axis along which elements are added one after another: there each addition rounds the running sum."""
     if not isinstance(v, torch.Tensor) or not v.is_floating_point():
         return v
     signs = torch.randint(0, 2, v.shape, generator=values.generator(seed)) * 2 - 1
-    return v * (1 + signs * compare.unit(original.dtype))
+    size = v if chain is None or v.dim() == 0 else torch.fmax(v.abs(), v.cumsum(chain).abs())
+    return v + size * signs * compare.unit(original.dtype)
 
 
 def _plain(tree: Mapping[str, Any]) -> Any:
