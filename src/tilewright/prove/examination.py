@@ -140,7 +140,11 @@ class Examination:
             first = name == next((n for n, s in self.sheet.inputs.items() if isinstance(s, TensorSpec)), "")
             x = special.plant(recipe.family.removeprefix("special:"), x, spec, g, first=first,
                               bounded=not self.contract.inferred)  # fmt: skip
-        if recipe.layout != "contiguous" and spec.layouts != "contiguous" and (not recipe.options().get("only") or recipe.options()["only"] == name):
+        if (
+            recipe.layout != "contiguous"
+            and spec.layouts != "contiguous"
+            and (not recipe.options().get("only") or recipe.options()["only"] == name)
+        ):
             view = LAYOUTS[recipe.layout](x)
             x = x if view is None else view
         return x
@@ -268,7 +272,9 @@ class Examination:
             self.sealed = old.sealed or self.sealed
         return old
 
-    def run(self, case: Case, *, fresh: bool = False, slot: str = "main", rebuild: bool = True, **options: Any) -> Outcome:
+    def run(
+        self, case: Case, *, fresh: bool = False, slot: str = "main", rebuild: bool = True, **options: Any
+    ) -> Outcome:
         """Call the kernel on a case (see ``KernelSession.call`` for the options). ``rebuild=False``: a module that was
         built for these dims is called again as it is."""
         session = self.session(fresh=fresh, slot=slot)

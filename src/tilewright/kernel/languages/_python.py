@@ -69,6 +69,7 @@ def module_caller(entry: Any, how: Calling, state: dict[str, torch.Tensor]) -> C
         plain = {n: v for n, v in inputs.items() if not n.startswith("state.")}
         return module(*tree.unflatten(structure, plain)) if structure is not None else module(*plain.values())
 
+    call.module = module  # type: ignore[attr-defined]
     return call
 
 

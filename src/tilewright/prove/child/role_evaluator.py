@@ -1,8 +1,11 @@
 """The evaluator's child: runs device kernels for a candidate that lives in another process.
 
 It reads each function from the hashed source file itself and computes the launch; the candidate only ever sees bytes.
-The parent sets the mode here, where the candidate can't see it: ``normal``; ``noop`` (launches write nothing);
-``perturb`` (what launches write is scaled by 1 + 2**-4, so an output that does not move was not computed by a launch).
+The parent sets the mode here, where the candidate can't see it: ``normal``; ``noop`` (launches write nothing); ``fail``
+(launches are refused, as by a driver); ``perturb`` (what launches write is scaled by random factors of the parent's
+secret, so that an output which does not move was not computed by a launch, and a candidate that compares can't tell a
+perturbed launch from a wrong one). ``only``: the mode holds for the launch of this number alone. ``order``: programs run
+in another order.
 """
 
 from __future__ import annotations
@@ -18,7 +21,14 @@ from .engine_interpreter import InterpreterEngine
 from .engine_ir import IrEngine
 from .transport import Bundle
 
-PERTURB = 1 + 2.0**-4
+LEAST, MOST = 2.0**-5, 2.0**-3
+RECEIVE_S = 10.0
+
+
+class LaunchFailed(Exception):
+    """A launch refused on purpose, in words that a driver would use."""
+
+    tilewright_kind = "launch"
 
 
 class Role:
@@ -28,6 +38,9 @@ class Role:
         (self.candidate,) = others
         self.engine: Any = None
         self.mode = "normal"
+        self.only: int | None = None
+        self.salt = 0
+        self.order = 0
         self.launches: list[dict[str, Any]] = []
         self.sources: dict[str, str] = {}
 
@@ -45,7 +58,7 @@ class Role:
                 transport.send(channel, answer, tuple(b.fd for b in bundles))
             elif self.candidate in ready:
                 try:
-                    head, fds = transport.receive(self.candidate, 60.0)
+                    head, fds = transport.receive(self.candidate, RECEIVE_S)
                     reply = self.launch(head, fds)
                     transport.send(self.candidate, reply)
                 except (transport.ProtocolFault, transport.Timeout) as e:
@@ -61,7 +74,8 @@ class Role:
 
     def on_mode(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Set the mode for the launches to come and forget those that were."""
-        self.mode = head["mode"]
+        self.mode, self.only = head["mode"], head.get("only")
+        self.salt, self.order = int(head.get("salt", 0)), int(head.get("order", 0))
         self.launches = []
         return {}, []
 
@@ -72,23 +86,29 @@ class Role:
 
     def launch(self, head: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Compute one launch and note it."""
+        mode = self.mode if self.only is None or self.only == len(self.launches) else "normal"
         note: dict[str, Any] = {"function": str(head.get("function")), "grid": head.get("grid")}
         self.launches.append(note)
         try:
+            if mode == "fail":
+                raise LaunchFailed("CUDA error: too many resources requested for launch")
             bundle = Bundle.open(head["bundle"], fds[0])
             before = bundle.bytes().clone()
-            if self.mode != "noop":
-                note.update(self.engine.run(head, bundle) or {})
+            if mode != "noop":
+                note.update(self.engine.run({**head, "order": self.order}, bundle) or {})
             note["damage"] = bundle.damage(before)
             note["wrote"] = wrote(bundle, before)
-            if self.mode == "perturb":
-                perturb(bundle, before)
+            note["copied"] = copied(bundle, before, note["wrote"])
+            if mode == "perturb":
+                perturb(bundle, before, self.salt + len(self.launches))
             bundle.close()
             return {"ok": True}
         except BaseException as e:
             error = roles.describe(e)
             note["error"] = error
             return {"error": error}
+        finally:
+            transport.close(fds[1:])
 
 
 def wrote(bundle: Bundle, before: torch.Tensor) -> dict[str, int]:
@@ -102,24 +122,60 @@ def wrote(bundle: Bundle, before: torch.Tensor) -> dict[str, int]:
     return out
 
 
-def perturb(bundle: Bundle, before: torch.Tensor) -> None:
-    """Scale every floating-point element that the launch changed; flip the lowest bit of changed integers."""
-    old = before.clone()
+def copied(bundle: Bundle, before: torch.Tensor, wrote_to: dict[str, int]) -> dict[str, str]:
+    """Arguments that the launch filled with exactly what another argument held before it."""
+    found: dict[str, str] = {}
+    entries = bundle.head["tensors"]
+    now = bundle.tensors() if any(wrote_to.values()) else {}
+    for n, count in wrote_to.items():
+        for m, e in entries.items() if count else ():
+            alike = e["storage"] != entries[n]["storage"] and e["dtype"] == entries[n]["dtype"]
+            if alike and now[m].numel() == now[n].numel() and _same(now[n], _earlier(bundle, before, m)):
+                found[n] = m
+    return found
+
+
+def _earlier(bundle: Bundle, before: torch.Tensor, name: str) -> torch.Tensor:
+    """A tensor of the bundle as it was in ``before``."""
+    e = bundle.head["tensors"][name]
+    s = bundle.head["storages"][e["storage"]]
+    dtype = getattr(torch, e["dtype"])
+    flat = before[s["begin"] : s["begin"] + s["nbytes"] // dtype.itemsize * dtype.itemsize].clone().view(dtype)
+    return flat.as_strided(e["shape"], e["strides"], e["offset"])
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    x, y = (t.contiguous().reshape(-1).view(torch.uint8) for t in (a, b))
+    return torch.equal(x, y)
+
+
+PARTS = {torch.complex64: torch.float32, torch.complex128: torch.float64}
+
+
+def perturb(bundle: Bundle, before: torch.Tensor, salt: int) -> None:
+    """Scale every floating-point element that the launch changed by a random factor between 1 + 2**-5 and 1 + 2**-3
+    (zeros become small numbers); flip the lowest bit of changed integers."""
     done: set[int] = set()
+    g = torch.Generator().manual_seed(salt % (1 << 62))
     for e in bundle.head["tensors"].values():
         s = bundle.head["storages"][e["storage"]]
         if e["storage"] in done or s["nbytes"] == 0:
             continue
         done.add(e["storage"])
         dtype = getattr(torch, e["dtype"])
+        dtype = PARTS.get(dtype, dtype)
         part = slice(s["begin"], s["begin"] + s["nbytes"] // dtype.itemsize * dtype.itemsize)
-        now, was = bundle.bytes()[part].view(dtype), old[part].view(dtype)
-        raw, raw_was = bundle.bytes()[part].view(-1, dtype.itemsize), old[part].view(-1, dtype.itemsize)
-        changed = (raw != raw_was).any(1)
-        if dtype.is_floating_point:
-            now[changed] = (now[changed].double() * PERTURB).to(dtype)
-        elif dtype is torch.bool:
-            now[changed] = ~now[changed]
-        else:
-            now[changed] = now[changed] ^ 1
-        del was
+        raw = bundle.bytes()[part].view(-1, dtype.itemsize)
+        changed = (raw != before[part].view(-1, dtype.itemsize)).any(1)
+        if bool(changed.any()):
+            raw[changed] = _moved(raw[changed].reshape(-1).view(dtype), g).view(torch.uint8).view(-1, dtype.itemsize)
+
+
+def _moved(x: torch.Tensor, g: torch.Generator) -> torch.Tensor:
+    if x.dtype is torch.bool:
+        return ~x
+    if not x.is_floating_point():
+        return x ^ 1
+    wide = x.double()
+    factor = torch.rand(wide.shape, generator=g, dtype=torch.float64) * (MOST - LEAST) + LEAST
+    return torch.where(wide == 0, factor, wide * (1 + factor)).to(x.dtype)

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import os
 import sys
 import threading
+import time
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from ...kernel import languages
+from ...kernel.languages._python import copy_state
 from ...task import calling, tree
-from . import watch
+from . import tampering, watch
 from .transport import Bundle
 
-_memmove = ctypes.memmove
+KEPT = 16
+LATE_S = 0.05
 _plain = (torch.Tensor, torch.nn.Parameter)
 
 
 class Role:
-    """Requests: ``load``, ``build``, ``call``."""
+    """Requests: ``load``, ``build``, ``update``, ``call``."""
 
     def __init__(self, others: list[Any]):
         self.evaluator = others[0] if others else None
@@ -29,11 +32,17 @@ class Role:
         self.callable: Any = None
         self.calls = 0
         self.kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.held: dict[str, torch.Tensor] = {}
+        self.functions: dict[str, Any] = {}
+        self.recorder: Any = None
+        self.threads = 1
 
     def on_load(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Run the candidate's file. After this, Tilewright can't be imported here."""
         language = importlib.import_module(f"{languages.__name__}.{head['language']}")
-        hide_tilewright()
+        self.functions = tampering.snapshot()
+        self.recorder = getattr(language, "Recorder", None) if self.evaluator is not None else None
+        tampering.hide_tilewright()
         self.threads = threads()
         self.loaded = language.Loaded(head["kernel"], self.evaluator)
         return {"loaded": True}, []
@@ -45,46 +54,72 @@ class Role:
         self.callable = self.loaded.build(how, state)
         return {"built": True}, []
 
+    def on_update(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Change the module's parameters and buffers in place, as an optimiser does. Answers whether there is one."""
+        module = getattr(self.callable, "module", None)
+        if module is None:
+            return {"updated": False}, []
+        copy_state(module, bundles[0].tensors(copy=True))
+        return {"updated": True}, []
+
     def on_call(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Call once. Options: ``scalars`` (name to tree), ``order``, ``requires_grad`` (names), ``poison`` (byte),
-        ``observe``; a second bundle holds cotangents by output name."""
-        tensors = bundles[0].tensors()
+        ``observe``, ``keep`` (hold the outputs, and tell in later calls whether they changed), ``held`` (use the tensors
+        of the call before, whose memory the parent has rewritten), ``twice`` (backward a second time); a second bundle
+        holds cotangents by output name."""
+        tensors = self._tensors(head, bundles[0])
         inputs = {n: tensors[n] if n in tensors else tree.unflatten(head["scalars"][n], {}) for n in head["order"]}
-        for name in head.get("requires_grad", ()):
+        wanted = head.get("requires_grad", ())
+        for name in wanted:
             inputs[name].requires_grad_(True)
         self.calls += 1
         torch.manual_seed(head.get("seed", 0))
         with watch.Watch(poison=head.get("poison"), observe=head.get("observe", False)) as seen:
-            if head.get("requires_grad"):
+            with torch.set_grad_enabled(bool(wanted)):
                 result = self.callable(inputs)
-            else:
-                with torch.no_grad():
-                    result = self.callable(inputs)
             structure, leaves = tree.flatten(result)
             odd = {n: type(t).__name__ for n, t in leaves.items() if type(t) not in _plain}
-            grads: dict[str, torch.Tensor] = {}
+            rounds: list[dict[str, torch.Tensor]] = []
             if len(bundles) > 1 and not odd:
-                grads = backward(leaves, bundles[1].tensors(copy=True), inputs, head["requires_grad"])
-        answer: dict[str, Any] = {
-            "tree": structure,
-            "odd": odd,
-            "seen": seen.summary(),
-            "threads": threads() - self.threads,
-        }
+                cotangents = bundles[1].tensors()
+                for i in range(2 if head.get("twice") else 1):
+                    rounds.append(
+                        backward(leaves, cotangents, inputs, wanted, again=bool(head.get("twice")) and i == 0)
+                    )
+        answer: dict[str, Any] = {"tree": structure, "odd": odd, "seen": seen.summary(), "threads": self._threads(),
+                                  "patched": tampering.replaced(self.functions)
+                                  + tampering.hooks_replaced(self.recorder)}  # fmt: skip
         if odd:
             return answer, []
         answer["alias"] = {n: i for n, t in leaves.items() for i, x in tensors.items() if overlap(t, x)}
         answer["requires_grad"] = {n: t.requires_grad for n, t in leaves.items()}
         answer["device"] = {n: t.device.type for n, t in leaves.items()}
         answer["stale"] = [i for i, (t, copy) in enumerate(self.kept) if not same_bytes(t, copy)]
-        packed = Bundle.pack(plain(leaves), whole=False)
+        out = [Bundle.pack(plain(leaves), whole=False), *(Bundle.pack(plain(g), whole=False) for g in rounds)]
+        answer["late"] = self._late(leaves, out[0]) if answer["threads"] else []
         if head.get("keep"):
-            self.kept = [(t.detach(), t.detach().clone()) for t in leaves.values()]
-        answer["has_grads"] = bool(grads) or len(bundles) > 1
-        out = [packed]
-        if answer["has_grads"]:
-            out.append(Bundle.pack(plain(grads), whole=False))
+            self.kept = [*self.kept, *((t.detach(), t.detach().clone()) for t in leaves.values())][-KEPT:]
         return answer, out
+
+    def _tensors(self, head: dict[str, Any], bundle: Bundle) -> dict[str, torch.Tensor]:
+        """The inputs, in new memory or in that of the call before."""
+        if head.get("held") == "again" and self.held:
+            for t in self.held.values():
+                torch.autograd.graph.increment_version(t)  # as copy_ would: a cache that minds versions is honest
+            return self.held
+        tensors = bundle.tensors()
+        self.held = tensors if head.get("held") else {}
+        return tensors
+
+    def _threads(self) -> int:
+        """Threads that the candidate left running. ``torch.compile`` keeps some of its own."""
+        return 0 if "torch._inductor.async_compile" in sys.modules else threads() - self.threads
+
+    def _late(self, leaves: dict[str, torch.Tensor], packed: Bundle) -> list[str]:
+        """Outputs that change after the call has returned."""
+        time.sleep(LATE_S)
+        now, then = plain(leaves), packed.tensors()
+        return [n for n in now if not same_bytes(now[n], then[n])]
 
 
 def plain(leaves: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -94,16 +129,17 @@ def plain(leaves: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def backward(
-    outputs: dict[str, torch.Tensor], cotangents: dict[str, torch.Tensor], inputs: dict[str, Any], wanted: list[str]
-) -> dict[str, torch.Tensor]:
-    """Gradients of ``wanted`` inputs for the given cotangents; an input without gradient is left out."""
+    outputs: dict[str, torch.Tensor], cotangents: dict[str, torch.Tensor], inputs: dict[str, Any], wanted: Iterable[str],
+    *, again: bool = False,
+) -> dict[str, torch.Tensor]:  # fmt: skip
+    """Gradients of ``wanted`` inputs for the given cotangents; an input without gradient is left out. ``again``: the
+    graph is kept for another time."""
     pairs = [(outputs[n], c) for n, c in cotangents.items() if n in outputs and outputs[n].requires_grad]
     if not pairs:
         return {}
     names = [n for n in wanted if n in inputs]
-    got = torch.autograd.grad(
-        [o for o, _ in pairs], [inputs[n] for n in names], [c for _, c in pairs], allow_unused=True
-    )
+    got = torch.autograd.grad([o for o, _ in pairs], [inputs[n] for n in names], [c for _, c in pairs],
+                              allow_unused=True, retain_graph=again)  # fmt: skip
     return {n: g for n, g in zip(names, got, strict=True) if g is not None}
 
 
@@ -123,19 +159,3 @@ def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
 def threads() -> int:
     """Threads of this process, as the kernel counts them."""
     return max(len(os.listdir("/proc/self/task")), threading.active_count())
-
-
-class _Hidden:
-    """Import hook that knows no Tilewright."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        if name.split(".")[0] == "tilewright":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
-def hide_tilewright() -> None:
-    """A candidate must not be able to tell that it is being checked: drop our modules and our import paths."""
-    for name in [m for m in sys.modules if m.split(".")[0] == "tilewright"]:
-        del sys.modules[name]
-    sys.meta_path[:] = [_Hidden(), *[f for f in sys.meta_path if "editable" not in getattr(f, "__module__", "")
-                                     and "editable" not in getattr(f, "__name__", "").lower()]]  # fmt: skip

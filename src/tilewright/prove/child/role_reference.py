@@ -10,7 +10,7 @@ from ...task import readers, tree
 from ...task.calling import Calling
 from ...task.task import Workload
 from . import watch
-from .role_kernel import backward, plain
+from .role_kernel import backward, overlap, plain
 from .transport import Bundle
 
 
@@ -66,6 +66,12 @@ class Role:
             "tree": structure,
             "seen": seen.summary(),
             "requires_grad": {n: t.requires_grad for n, t in leaves.items()},
+            "alias": {
+                n: i
+                for n, t in leaves.items()
+                for i, x in inputs.items()
+                if isinstance(x, torch.Tensor) and overlap(t, x)
+            },
         }, out
 
     def on_check(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:

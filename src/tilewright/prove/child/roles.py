@@ -28,7 +28,12 @@ def create(name: str, others: list[Any]) -> Any:
 
 
 def answer(role: Any, head: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], list[Bundle]]:
-    """One request to its answer."""
+    """One request to its answer, which carries the request's ticket."""
+    reply, out = _answer(role, head, fds)
+    return {**reply, "ticket": head.get("ticket")}, out
+
+
+def _answer(role: Any, head: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], list[Bundle]]:
     bundles: list[Bundle] = []
     try:
         bundles = [Bundle.open(h, fd) for h, fd in zip(head.get("bundles", []), fds, strict=True)]

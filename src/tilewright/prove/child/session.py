@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -63,7 +64,8 @@ class Outcome:
 
     ``changed``: inputs whose bytes changed. ``damage``: guard zones written, with the number of bytes. ``alias``:
     output to input that shares its memory. ``launches``: the evaluator's own log. ``seen``: torch operations that the
-    child reports.
+    child reports. ``stale``: outputs kept from earlier calls that this one changed. ``patched``: functions that the
+    candidate replaced. ``late``: outputs that changed after the call. ``grads_again``: of a second backward.
     """
 
     trouble: Trouble | None = None
@@ -80,6 +82,10 @@ class Outcome:
     threads: int = 0
     requires_grad: dict[str, bool] = field(default_factory=dict)
     launches: list[dict[str, Any]] = field(default_factory=list)
+    patched: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+    grads_again: dict[str, torch.Tensor] = field(default_factory=dict)
+    cotangents_changed: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -116,12 +122,15 @@ class Session:
         and stays dead."""
         if self.dead is not None:
             return {"error": vars(self.dead)}, []
+        ticket = secrets.token_hex(8)  # an answer without it is not the answer to this request
         try:
             if not wait_only:
-                transport.send(
-                    self.channel, {**head, "bundles": [b.head for b in bundles]}, tuple(b.fd for b in bundles)
-                )
+                transport.send(self.channel, {**head, "ticket": ticket, "bundles": [b.head for b in bundles]},
+                               tuple(b.fd for b in bundles))  # fmt: skip
             answer, fds = transport.receive(self.channel, seconds or self.limits.seconds)
+            if not wait_only and answer.get("ticket") != ticket:
+                transport.close(fds)
+                raise transport.ProtocolFault("an answer that was not asked for")
             return answer, [Bundle.open(h, fd) for h, fd in zip(answer.get("bundles", []), fds, strict=True)]
         except transport.Timeout:
             self.server.kill(self.pid)
@@ -229,7 +238,7 @@ class ReferenceSession(Session):
         return Outcome(
             outputs=out[0].tensors(copy=True), inputs_after=out[1].tensors(copy=True), tree=answer["tree"],
             grads=out[2].tensors(copy=True) if len(out) > 2 else {}, seen=answer["seen"],
-            requires_grad=answer["requires_grad"],
+            requires_grad=answer["requires_grad"], alias=dict(answer["alias"]),
         )  # fmt: skip
 
 
@@ -240,12 +249,15 @@ class KernelSession(Session):
         self.kernel = kernel
         self.engine = engine
         self.evaluator: Session | None = None
+        self._held: Bundle | None = None
         others: tuple[socket.socket, ...] = ()
         ends: tuple[socket.socket, ...] = ()
         if kernel.language == "triton":
             a, b = socket.socketpair()
             ends = (a, b)
-            self.evaluator = Session("evaluator", interpret=engine == "interpreter", others=(b,), name="evaluator", **options)
+            self.evaluator = Session(
+                "evaluator", interpret=engine == "interpreter", others=(b,), name="evaluator", **options
+            )
             others = (a,)
         super().__init__("kernel", others=others, name="kernel", **options)
         for s in ends:
@@ -255,7 +267,9 @@ class KernelSession(Session):
     def _load(self) -> Trouble | None:
         path = str(Path(self.kernel.path).resolve())
         if self.evaluator is not None:
-            answer, _ = self.evaluator.ask_raw({"do": "start", "files": {path: self.kernel.text}, "engine": self.engine})
+            answer, _ = self.evaluator.ask_raw(
+                {"do": "start", "files": {path: self.kernel.text}, "engine": self.engine}
+            )
             if "error" in answer:
                 return trouble(answer["error"])
         sheet = {"path": path, "text": self.kernel.text, "entry": self.kernel.entry}
@@ -271,29 +285,58 @@ class KernelSession(Session):
         bundle.close()
         return trouble(answer["error"]) if "error" in answer else None
 
+    def update(self, state: Mapping[str, torch.Tensor]) -> bool | Trouble:
+        """Change a module's parameters and buffers in place; False where the kernel is no module."""
+        bundle = Bundle.pack(state)
+        answer, _ = self.ask_raw({"do": "update"}, (bundle,))
+        bundle.close()
+        return trouble(answer["error"]) if "error" in answer else bool(answer["updated"])
+
     def call(
         self, inputs: Inputs, *, requires_grad: tuple[str, ...] = (), cotangents: Mapping[str, torch.Tensor] | None = None,
         poison: int | None = 0xFF, guard: int = 0xFF, place: str = "start", observe: bool = False, keep: bool = False,
-        mode: str = "normal", seconds: float | None = None, seed: int = 0,
+        mode: str = "normal", seconds: float | None = None, seed: int = 0, reuse: bool = False, twice: bool = False,
+        only: int | None = None, salt: int = 0, order: int = 0,
     ) -> Outcome:  # fmt: skip
-        """One call. ``mode`` is for the evaluator (``role_evaluator.py``)."""
+        """One call. ``mode``, ``only``, ``salt`` and ``order`` are for the evaluator (``role_evaluator.py``). ``reuse``:
+        the inputs take the addresses of the last call with ``reuse``, if their layouts agree. ``twice``: run backward
+        twice."""
         tensors, scalars = split(inputs)
-        bundle = Bundle.pack(tensors, guard=guard, place=place)
+        bundle, held = self._inputs(tensors, guard, place, reuse)
         before = bundle.bytes().clone()
         bundles = [bundle] + ([Bundle.pack(cotangents)] if cotangents is not None else [])
         if self.evaluator is not None:
-            self.evaluator.ask_raw({"do": "mode", "mode": mode})
+            self.evaluator.ask_raw({"do": "mode", "mode": mode, "only": only, "salt": salt, "order": order})
         head = {"do": "call", "order": list(inputs), "scalars": scalars, "requires_grad": list(requires_grad),
-                "poison": poison, "observe": observe, "keep": keep, "seed": seed}  # fmt: skip
+                "poison": poison, "observe": observe, "keep": keep, "seed": seed, "held": held, "twice": twice}  # fmt: skip
         answer, out = self.ask_raw(head, tuple(bundles), seconds=seconds)
         launches: list[dict[str, Any]] = []
         if self.evaluator is not None:
             launches = self.evaluator.ask_raw({"do": "report"})[0].get("launches", [])
         outcome = self._outcome(answer, out, bundle, before, tensors)
         outcome.launches = launches
+        if cotangents is not None:
+            now = bundles[1].tensors()
+            outcome.cotangents_changed = tuple(n for n, t in cotangents.items() if not same_bits(t, now[n]))
         for b in (*bundles, *out):
-            b.close()
+            if b is not self._held:
+                b.close()
         return outcome
+
+    def _inputs(self, tensors: dict[str, torch.Tensor], guard: int, place: str, reuse: bool) -> tuple[Bundle, str]:
+        """The bundle of a call, and what the child is to do with its memory."""
+        fresh = Bundle.pack(tensors, guard=guard, place=place)
+        if not reuse:
+            if self._held is not None:
+                self._held.close()
+                self._held = None
+            return fresh, ""
+        if self._held is not None and self._held.head == fresh.head:
+            self._held.bytes().copy_(fresh.bytes())
+            fresh.close()
+            return self._held, "again"
+        self._held = fresh
+        return fresh, "first"
 
     def _outcome(self, answer: dict[str, Any], out: list[Bundle], bundle: Bundle, before: torch.Tensor,
                  tensors: dict[str, torch.Tensor]) -> Outcome:  # fmt: skip
@@ -311,6 +354,8 @@ class KernelSession(Session):
                 return seen
             seen.outputs = out[0].tensors(copy=True)
             seen.grads = out[1].tensors(copy=True) if len(out) > 1 else {}
+            seen.grads_again = out[2].tensors(copy=True) if len(out) > 2 else {}
+            seen.patched, seen.late = tuple(map(str, answer["patched"])), tuple(map(str, answer["late"]))
             seen.alias, seen.stale = dict(answer["alias"]), tuple(answer["stale"])
             seen.seen, seen.threads = dict(answer["seen"]), int(answer["threads"])
             seen.requires_grad = dict(answer["requires_grad"])

@@ -29,6 +29,7 @@ class Watch(TorchDispatchMode):
         self.observe = observe
         self.ops: Counter[str] = Counter()
         self.numel: Counter[str] = Counter()
+        self.work: Counter[str] = Counter()  # elements of the largest tensor that an operation took or gave
         self.bytes_allocated = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -42,10 +43,16 @@ class Watch(TorchDispatchMode):
             self.ops[name] += 1
             if isinstance(out, torch.Tensor):
                 self.numel[name] += out.numel()
+            self.work[name] = max(self.work[name], _largest((out, *args)))
         return out
 
     def summary(self) -> dict[str, Any]:
-        return {"ops": dict(self.ops), "numel": dict(self.numel), "bytes": self.bytes_allocated}
+        return {"ops": dict(self.ops), "numel": dict(self.numel), "work": dict(self.work),
+                "bytes": self.bytes_allocated}  # fmt: skip
+
+
+def _largest(values: Any) -> int:
+    return max((v.numel() for v in values if isinstance(v, torch.Tensor)), default=0)
 
 
 def fill(t: torch.Tensor, byte: int) -> None:
