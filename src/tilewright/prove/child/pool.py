@@ -19,6 +19,7 @@ from ...errors import EnvironmentProblem, InternalError
 from . import transport
 
 START_TIMEOUT_S = 120.0
+CLOSE_TIMEOUT_S = 10.0
 KEEP = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "OPENBLAS_CORETYPE",
         "OPENBLAS_L2_SIZE", "CUDA_VISIBLE_DEVICES", "TRITON_CACHE_DIR", "CC", "CXX")  # fmt: skip
 
@@ -44,6 +45,7 @@ class ForkServer:
 
     def __init__(self, *, interpret: bool = False):
         self.interpret = interpret
+        self.owner = os.getpid()
         self._tickets = itertools.count()
         self._pids: dict[int, int] = {}
         self._ended: dict[int, Ended] = {}
@@ -89,15 +91,22 @@ class ForkServer:
                 raise InternalError("the fork server did not answer")
             return self._pids.pop(ticket)
 
+    @property
+    def alive(self) -> bool:
+        return self.owner == os.getpid() and self._process.poll() is None
+
     def kill(self, pid: int) -> None:
         with self._lock, contextlib.suppress(transport.ProtocolFault):
             transport.send(self._control, {"kill": pid})
 
     def ended(self, pid: int, timeout: float = 0.0) -> Ended | None:
         """How the child ended, or None if it still runs after ``timeout`` seconds."""
-        with self._lock:
-            self._drain(lambda: pid in self._ended, timeout)
-            return self._ended.get(pid)
+        deadline = time.monotonic() + timeout
+        while True:  # in slices, so that other threads can spawn meanwhile
+            with self._lock:
+                self._drain(lambda: pid in self._ended, min(0.05, timeout))
+                if pid in self._ended or time.monotonic() >= deadline:
+                    return self._ended.get(pid)
 
     def _drain(self, done: Any, timeout: float) -> None:
         deadline = time.monotonic() + timeout
@@ -114,13 +123,17 @@ class ForkServer:
                 self._ended[head["exited"]] = Ended(head["status"])
 
     def close(self) -> None:
+        """End the server and with it all children. In a fork of the process that opened it: only let go."""
         atexit.unregister(self.close)
         with contextlib.suppress(OSError):
             self._control.close()
+        if self.owner != os.getpid():
+            return
         try:
-            self._process.wait(5)
+            self._process.wait(CLOSE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
+            self._process.wait()
 
 
 _BOOT = """
@@ -137,13 +150,18 @@ main()
 """
 
 _servers: dict[bool, ForkServer] = {}
+_servers_lock = threading.Lock()
 
 
 def server(*, interpret: bool = False) -> ForkServer:
-    """The fork server of this process, started at first use."""
-    if interpret not in _servers:
-        _servers[interpret] = ForkServer(interpret=interpret)
-    return _servers[interpret]
+    """The fork server of this process, started at first use, and again after it died."""
+    with _servers_lock:
+        found = _servers.get(interpret)
+        if found is None or not found.alive:
+            if found is not None:
+                found.close()
+            _servers[interpret] = ForkServer(interpret=interpret)
+        return _servers[interpret]
 
 
 def shutdown() -> None:

@@ -11,7 +11,7 @@ import os
 import traceback
 from typing import Any
 
-from . import transport
+from . import ends, transport
 from .transport import Bundle
 
 ROLES = {"reference": "role_reference", "kernel": "role_kernel", "evaluator": "role_evaluator"}
@@ -50,7 +50,7 @@ def _answer(role: Any, head: dict[str, Any], fds: list[int]) -> tuple[dict[str, 
 
 def describe(e: BaseException) -> dict[str, Any]:
     """An exception as data: type, message, the last place in a user's file, the tail of the traceback."""
-    kind = getattr(e, "tilewright_kind", "memory" if isinstance(e, MemoryError) else "exception")
+    kind = getattr(e, "tilewright_kind", ends.kind_of(e))
     return {"kind": kind, "type": type(e).__name__, "message": str(e)[:4000], **_where(e)}
 
 
@@ -64,7 +64,7 @@ def _where(e: BaseException) -> dict[str, Any]:
         where = f"{user[-1].filename}:{user[-1].lineno}" if user else ""
     given = getattr(e, "where", None)
     return {"where": given or where, "trace": "".join(traceback.format_exception(e))[-4000:],
-            "user_code": bool(user), "remedy": getattr(e, "remedy", None)}  # fmt: skip
+            "user_code": bool(user), "remedy": getattr(e, "remedy", None) or ends.remedy_for(e)}  # fmt: skip
 
 
 transport_fault = transport.ProtocolFault

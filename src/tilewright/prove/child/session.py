@@ -18,11 +18,12 @@ from typing import Any
 
 import torch
 
+from ...errors import EnvironmentProblem
 from ...kernel import Kernel
 from ...task import tree
 from ...task.calling import Calling
 from ...task.task import TaskSheet, Workload
-from . import transport
+from . import ends, transport
 from .pool import ForkServer, server
 from .transport import Bundle
 
@@ -96,18 +97,24 @@ class Session:
     """One sealed child. ``role`` as in ``worker.py``."""
 
     def __init__(self, role: str, *, limits: Limits | None = None, sandbox: str = "best", interpret: bool = False,
-                 others: tuple[socket.socket, ...] = (), name: str = ""):  # fmt: skip
+                 others: tuple[socket.socket, ...] = (), name: str = "", reads: tuple[str, ...] = ()):  # fmt: skip
         self.limits = limits or Limits()
         self.server: ForkServer = server(interpret=interpret)
         self.output = os.memfd_create("tw-output", os.MFD_CLOEXEC)
         ours, theirs = socket.socketpair()
-        request = {"role": role, "sandbox": sandbox, "limits": vars(self.limits), "name": name}
+        request = {"role": role, "sandbox": sandbox, "limits": vars(self.limits), "name": name,
+                   "reads": list(reads)}  # fmt: skip
         self.pid = self.server.spawn(request, (theirs.fileno(), self.output, *(s.fileno() for s in others)))
         theirs.close()
         self.channel = ours
         self.dead: Trouble | None = None
         self.sealed: dict[str, Any] = {}
         answer, _ = self.ask_raw({}, wait_only=True)
+        if "error" in answer:
+            failed = trouble(answer["error"])
+            self.close()
+            raise EnvironmentProblem(f"the sealed child for the {role} did not start: {failed.message}",
+                                     remedy=failed.remedy or "run 'tilewright doctor'", detail=failed.output or None)  # fmt: skip
         self.sealed = answer.get("sealed", {})
 
     def ask_raw(
@@ -146,7 +153,7 @@ class Session:
             self.server.kill(self.pid)
             self._die("protocol", f"the process sent something that is no message ({why})")
         elif ended.code < 0:
-            self._die("crash", f"the process was {ended}")
+            self._die(*ends.explain(ended, self.printed()))
         else:
             self._die("exit", f"the process {ended} in the middle of a call")
 
@@ -247,6 +254,7 @@ class KernelSession(Session):
 
     def __init__(self, kernel: Kernel, *, engine: str = "ir", **options: Any):
         self.kernel = kernel
+        options["reads"] = (*options.get("reads", ()), str(Path(kernel.path).resolve().parent))
         self.engine = engine
         self.evaluator: Session | None = None
         self._held: Bundle | None = None
@@ -296,11 +304,11 @@ class KernelSession(Session):
         self, inputs: Inputs, *, requires_grad: tuple[str, ...] = (), cotangents: Mapping[str, torch.Tensor] | None = None,
         poison: int | None = 0xFF, guard: int = 0xFF, place: str = "start", observe: bool = False, keep: bool = False,
         mode: str = "normal", seconds: float | None = None, seed: int = 0, reuse: bool = False, twice: bool = False,
-        only: int | None = None, salt: int = 0, order: int = 0,
+        only: int | None = None, salt: int = 0, order: int = 0, seal: dict[str, Any] | None = None,
     ) -> Outcome:  # fmt: skip
         """One call. ``mode``, ``only``, ``salt`` and ``order`` are for the evaluator (``role_evaluator.py``). ``reuse``:
         the inputs take the addresses of the last call with ``reuse``, if their layouts agree. ``twice``: run backward
-        twice."""
+        twice. ``seal``: unreadable pages around the inputs (``pages.protect``)."""
         tensors, scalars = split(inputs)
         bundle, held = self._inputs(tensors, guard, place, reuse)
         before = bundle.bytes().clone()
@@ -308,7 +316,8 @@ class KernelSession(Session):
         if self.evaluator is not None:
             self.evaluator.ask_raw({"do": "mode", "mode": mode, "only": only, "salt": salt, "order": order})
         head = {"do": "call", "order": list(inputs), "scalars": scalars, "requires_grad": list(requires_grad),
-                "poison": poison, "observe": observe, "keep": keep, "seed": seed, "held": held, "twice": twice}  # fmt: skip
+                "poison": poison, "observe": observe, "keep": keep, "seed": seed, "held": held, "twice": twice,
+                "seal": seal}  # fmt: skip
         answer, out = self.ask_raw(head, tuple(bundles), seconds=seconds)
         launches: list[dict[str, Any]] = []
         if self.evaluator is not None:

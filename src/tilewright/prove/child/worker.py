@@ -38,17 +38,20 @@ def versions() -> dict[str, str]:
     return found
 
 
-def enter(request: dict[str, Any], fds: list[int]) -> int:
+def enter(request: dict[str, Any], fds: list[int], scratch: str | None = None) -> int:
     """Seal this process and serve its role until the parent closes the connection. Returns the exit status."""
     os.setsid()
     channel_fd, output_fd, *more = fds
     os.dup2(output_fd, 1)
     os.dup2(output_fd, 2)
     keep = {0, 1, 2, channel_fd, *more}
-    for fd in os.listdir("/proc/self/fd"):
-        if int(fd) not in keep:
-            transport.close([int(fd)])
-    state = sandbox.enter(request.get("sandbox", "best"), request.get("limits", {}))
+    transport.close([int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) not in keep])
+    policy, limits = request.get("sandbox", "best"), request.get("limits", {})
+    try:
+        state = sandbox.enter(policy, limits, scratch=scratch, reads=tuple(request.get("reads", ())))
+    except Exception as e:  # told, and then not run: a child that could not be sealed as asked serves nothing
+        transport.send(socket.socket(fileno=channel_fd), {"error": {**roles.describe(e), "user_code": False}})
+        return 0
     torch.set_num_threads(1)
     threading.excepthook = threading.__excepthook__
     channel = socket.socket(fileno=channel_fd)
