@@ -122,7 +122,7 @@ def _fit(x: torch.Tensor, dtype: str) -> torch.Tensor:
 def _integer_range(values: Values, dims: Mapping[str, int]) -> tuple[int, int]:
     low, high = int(bound(values.low, dims)), int(bound(values.high, dims))
     if high <= low:
-        raise TaskError(f"integers in [{values.low}, {values.high}) leave nothing to draw at {dict(dims)}")
+        raise TaskError(f"integers in [{low}, {high}) leave nothing to draw at {dict(dims)}")
     return low, high
 
 

@@ -122,7 +122,7 @@ def audit(source: DeclaredSource, where: str) -> None:
         for name in seen.mutated:
             if name not in declared:
                 raise TaskError(f"the reference writes its input '{name}', which its contract does not say",
-                                where=where, remedy=f"write {name}=TensorSpec(..., mutated=True), or clone it first")  # fmt: skip
+                                where=where, remedy="declare it with mutated=True, or clone it first")  # fmt: skip
         return
     contract = sheet.contract
     if seen.random:

@@ -21,10 +21,11 @@ from . import tree
 from .inferred import InferredSource, Problem, infer_source
 from .kernelbench import parameters
 from .load import UserModule, user_code
+from .record import CUSTOM
 from .symbols import Inferred, Prober
 from .taskyml import TaskYml, read_task_yml, size_of
-from .trial import Parts
-from .workloads import Budget, human
+from .trial import Parts, Trial
+from .workloads import Budget, bytes_at, human
 
 _MATCHING = ("make_match_reference", "match_reference", "verbose_allclose", "verbose_allequal", "allclose", "equal")
 
@@ -162,7 +163,9 @@ def _plan(problem: Any, probe: Prober, inferred: Inferred, budget: Budget) -> tu
         slow = slow or probe.last > 0.5
         dims = {k: v for k, v in plain.items() if k in inferred.symbols}
         workload = Workload(dims=dims, scalars={k: v for k, v in plain.items() if k not in dims})
-        cost = trial.bytes if trial is not None else _scaled(inferred, dims)
+        cost = trial.bytes if trial is not None else bytes_at(inferred, dims)
+        if trial is not None:
+            _mark_changing(inferred.base, trial)
         if cost > budget.bytes or (trial is not None and not budget.fits(trial)):
             over.append((cost, dims))
         elif workload not in workloads:
@@ -177,7 +180,8 @@ def _plan(problem: Any, probe: Prober, inferred: Inferred, budget: Budget) -> tu
     return tuple(workloads), notes
 
 
-def _scaled(inferred: Inferred, dims: Mapping[str, int]) -> int:
-    """Bytes at other sizes, by the product of the dims, where nothing was run there."""
-    ratio = math.prod(dims[n] / s.value for n, s in inferred.symbols.items() if n in dims)
-    return int(inferred.base.bytes * ratio)
+def _mark_changing(base: Trial, other: Trial) -> None:
+    """Values that change their kind with the other arguments (``nomask``) are left to the problem's own code."""
+    for name, leaf in base.inputs.items():
+        if name in other.inputs and other.inputs[name].values.kind != leaf.values.kind:
+            leaf.values = CUSTOM

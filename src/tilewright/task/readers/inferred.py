@@ -7,6 +7,7 @@ integers are, how they make inputs, what they build and call.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,11 @@ from typing import Any
 import numpy
 import torch
 
-from ...errors import TaskError
+from ...errors import TaskError, Unsupported
 from ..calling import Calling
 from ..contract import INFERRED
 from ..task import TaskSheet, Workload
-from ..tensors import INTEGERS, Scalar, TensorSpec, Values
+from ..tensors import DTYPES, INTEGERS, Scalar, TensorSpec, Values
 from . import modules, observe, tree, workloads
 from .device import on_this_machine
 from .load import user_code
@@ -168,6 +169,7 @@ def infer_source(
     source = InferredSource(problem, inferred, sheet)
     source.sheet = _sheet(sheet, problem, inferred, chosen, [*inferred.notes, *notes])
     _behave(source, list(chosen))
+    _in_time(source, budget)
     return source
 
 
@@ -261,6 +263,8 @@ def _plain(value: Any, name: str, problem: Problem) -> Any:
 
 
 def _spec(name: str, leaf: Leaf, inferred: Inferred, kind: str) -> TensorSpec | None:
+    if leaf.dtype not in DTYPES:
+        raise Unsupported(f"tensor '{name}' has dtype {leaf.dtype}, which Tilewright does not know")
     shape = [inferred.shapes.get((kind, name, i)) for i in range(len(leaf.shape))]
     if any(s is None for s in shape):
         return None
@@ -306,8 +310,9 @@ def _behave(source: InferredSource, chosen: list[Workload]) -> None:
         contract["state"] = True
         notes.append(f"the reference updates its state by contract: {', '.join(seen.state)}")
     if seen.mutated:
-        changes["inputs"] = {n: v.model_copy(update={"mutated": True}) if n in seen.mutated else v
-                             for n, v in sheet.inputs.items()}  # fmt: skip
+        changes["inputs"] = {
+            n: v.model_copy(update={"mutated": True}) if n in seen.mutated else v for n, v in sheet.inputs.items()
+        }
         notes.append(f"the reference writes its inputs in place by contract: {', '.join(seen.mutated)}")
     if seen.copies:
         notes.append(f"on the task's own values the output equals input '{seen.copies[0]}': a copy would pass there")
@@ -316,6 +321,31 @@ def _behave(source: InferredSource, chosen: list[Workload]) -> None:
     changes["extra"] = {**sheet.extra, "copies": list(seen.copies), "state_updated": list(seen.state)}
     changes["contract"] = sheet.contract.model_copy(update=contract)
     source.sheet = sheet.model_copy(update={**changes, "notes": tuple(notes)})
+
+
+def _in_time(source: InferredSource, budget: Budget) -> None:
+    """Drop workloads on which the float64 oracle takes too long: operation counts miss linear algebra and loops."""
+    kept: list[Workload] = []
+    sheet = source.sheet
+    for workload in sheet.workloads:
+        start = time.monotonic()
+        try:
+            inputs = {k: as_dtype(v, torch.float64) for k, v in source.inputs(workload, 1).items()}
+            with torch.no_grad():
+                source.reference(inputs, workload, source.state(workload, 1), dtype=torch.float64)
+        except (TaskError, Unsupported) as e:
+            note = f"the reference does not run in float64: {e.what}"
+            source.sheet = sheet.model_copy(update={"notes": (*sheet.notes, note)})
+            return
+        taken = time.monotonic() - start
+        if taken > budget.run_seconds and kept:
+            sizes = ", ".join(f"{n}={v}" for n, v in workload.dims.items())
+            left = len(sheet.workloads) - len(kept)
+            note = f"{left} workloads not run here: the float64 reference takes {taken:.1f} s ({sizes})"
+            sheet = sheet.model_copy(update={"workloads": tuple(kept), "notes": (*sheet.notes, note)})
+            break
+        kept.append(workload)
+    source.sheet = sheet
 
 
 def _drop(sheet: TaskSheet, workload: Workload, error: TaskError) -> TaskSheet:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..task import Workload
+from ..task import Workload, itemsize
+from ..tensors import evaluate
 from .symbols import Inferred, Prober
 from .trial import Trial
 
@@ -15,12 +17,13 @@ class Budget:
     """What one run of the reference may cost here. ``bytes``: inputs, state and outputs together. ``flops``: of
     matmuls and convolutions, which bound the time of the float64 oracle (about 1e9 a second and core).
     ``real_bytes``: what may be allocated where fake tensors don't reach, or where fixed sizes leave no smaller one.
-    ``seconds``: for trials."""
+    ``seconds``: for all trials. ``run_seconds``: for one run of the float64 oracle."""
 
     bytes: int = 8 << 20
     flops: int = 300_000_000
     real_bytes: int = 256 << 20
     seconds: float = 20.0
+    run_seconds: float = 1.0
 
     def fits(self, trial: Trial, share: float = 1.0) -> bool:
         """Whether a run of this size is within ``share`` of the budget."""
@@ -57,6 +60,19 @@ def choose(probe: Prober, inferred: Inferred, budget: Budget) -> tuple[tuple[Wor
     if smoke is not None and smoke != develop:
         workloads.insert(0, Workload(dims=smoke, kind="smoke"))
     return tuple(workloads), notes
+
+
+def bytes_at(inferred: Inferred, dims: Mapping[str, int]) -> int:
+    """Bytes of inputs, state and outputs at other sizes, by their expressions; an axis without one counts as given."""
+    total, base = 0, inferred.base
+    for kind, leaves in (("in", base.inputs), ("out", base.outputs), ("state", base.state)):
+        for name, leaf in leaves.items():
+            shape = []
+            for axis, size in enumerate(leaf.shape):
+                expression = inferred.shapes.get((kind, name, axis))
+                shape.append(size if expression is None else evaluate(expression, dims))
+            total += math.prod(shape) * itemsize(leaf.dtype)
+    return total
 
 
 def _least(probe: Prober, inferred: Inferred, budget: Budget) -> dict[str, int] | None:
