@@ -1,0 +1,46 @@
+# Everything a newcomer needs: `make demo`, `make test`. Both do their own set-up; both can be run again.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export PYTHONHASHSEED := 0
+
+.PHONY: help setup demo test lint types test-gpu test-postgres corpus docs clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	@if $(BIN)/python -c 'import importlib.util as u; raise SystemExit(u.find_spec("triton") is not None)' && [ "$$(uname -s)" = Linux ]; then \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check 'triton==3.9.0'; fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(STAMP)
+
+setup: $(STAMP)  ## virtual environment in .venv with Tilewright installed
+
+demo: setup  ## the main job on examples/: a wrong kernel found, a right one accepted, an audit
+	@sh tools/demo.sh $(BIN)/tilewright
+
+test: setup  ## all tests that need no GPU
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: setup  ## ruff (lint, format) and the import contract
+	$(BIN)/ruff check src tests tools
+	$(BIN)/ruff format --check src tests tools
+
+types: setup  ## mypy on src
+	$(BIN)/mypy
+
+corpus: setup  ## grade the verifier on corpus/
+	$(BIN)/tilewright corpus corpus --jobs 2
+
+test-gpu: setup  ## tests that need a CUDA device
+	$(BIN)/python -m pytest tests/gpu
+
+test-postgres: setup  ## the ledger's law on a real PostgreSQL server (Debian's package)
+	sh tools/postgres_tests.sh $(BIN)/python
+
+clean:  ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

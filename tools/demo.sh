@@ -1,0 +1,21 @@
+#!/bin/sh
+# The main job in three steps. Expected exit codes are checked, so that a broken demo fails.
+tilewright=$1
+TILEWRIGHT_LEDGER=${TILEWRIGHT_LEDGER:-$(mktemp -d)/ledger.sqlite}
+export TILEWRIGHT_LEDGER
+cd "$(dirname "$0")/.." || exit 2
+
+expect() {  # expect CODE COMMAND...
+	want=$1; shift
+	printf '\n$ tilewright %s\n\n' "$*"
+	"$tilewright" "$@"
+	got=$?
+	[ "$got" = "$want" ] || { printf 'demo: exit code %s, expected %s\n' "$got" "$want"; exit 1; }
+}
+
+printf '1. A softmax that passes allclose on the shape of its benchmark, and is wrong:\n'
+expect 1 check examples/01_softmax/problem.py examples/01_softmax/wrong.py
+printf '\n2. A right one:\n'
+expect 0 check examples/01_softmax/problem.py examples/01_softmax/right.py
+printf '\n3. Many at once:\n'
+expect 1 audit examples --jobs 2
