@@ -15,7 +15,7 @@ import torch
 from ...kernel import languages
 from ...kernel.languages._python import copy_state
 from ...task import calling, tree
-from . import tampering, watch
+from . import pages, tampering, watch
 from .transport import Bundle
 
 KEPT = 16
@@ -69,6 +69,8 @@ class Role:
         holds cotangents by output name."""
         tensors = self._tensors(head, bundles[0])
         inputs = {n: tensors[n] if n in tensors else tree.unflatten(head["scalars"][n], {}) for n in head["order"]}
+        if head.get("seal"):
+            pages.protect(bundles[0], head["seal"])
         wanted = head.get("requires_grad", ())
         for name in wanted:
             inputs[name].requires_grad_(True)
@@ -108,7 +110,8 @@ class Role:
                 torch.autograd.graph.increment_version(t)  # as copy_ would: a cache that minds versions is honest
             return self.held
         tensors = bundle.tensors()
-        self.held = tensors if head.get("held") else {}
+        if head.get("held"):
+            self.held = tensors
         return tensors
 
     def _threads(self) -> int:

@@ -336,9 +336,6 @@ class KernelSession(Session):
         """The bundle of a call, and what the child is to do with its memory."""
         fresh = Bundle.pack(tensors, guard=guard, place=place)
         if not reuse:
-            if self._held is not None:
-                self._held.close()
-                self._held = None
             return fresh, ""
         if self._held is not None and self._held.head == fresh.head:
             self._held.bytes().copy_(fresh.bytes())

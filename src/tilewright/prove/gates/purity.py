@@ -1,0 +1,265 @@
+"""Purity: a call leaves its inputs as they are, returns fresh memory, and depends on nothing but its inputs.
+
+Five episodes. *inputs*: the parent compares the shared memory itself, so an overwritten input can't be hidden. *calls*:
+many calls in one process, all compared with the truth: new values at an old address, old values at a new one, other
+values of the same shape, values with an equal fingerprint (same ends, same sum), until a result that is kept by pointer,
+shape, content sample or call count must differ. Outputs that the caller still holds must not change. *orders*: other
+sizes in shuffled order, there and back, in one process. *parameters*: a module follows weights that change in place.
+*state*: where state is the contract (running statistics), it must become what the reference's becomes.
+
+It proves nothing about keys that happen not to collide here, nor about caches that only a longer run fills. Sources:
+results kept by pointer, shape or content on public leaderboards (reference-kernels #102, #160; flashinfer-bench #414);
+inputs overwritten in place (Liger-Kernel #272, unsloth #5002); specialisations kept from an earlier shape
+(triton #1330); llm.c #851 (drift after some calls).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from ...errors import TaskError
+from ...task import values
+from ...task.tensors import TensorSpec
+from .. import compare, sizes
+from ..case import Case, Recipe
+from ..child.session import Outcome, Trouble, same_bits
+from ..gate import Check, Gate, Tally
+from ..verdict import Claim, Role
+
+if TYPE_CHECKING:
+    from ..examination import Examination
+
+ROUNDS = 3
+MOVABLE = ("normal", "uniform", "integers", "bool", "custom")
+
+
+@dataclass
+class Step:
+    """One call of a sequence: what is new about it, and whether the inputs take the addresses of the step before."""
+
+    label: str
+    case: Case
+    reuse: bool
+
+
+class Purity(Gate):
+    name = "purity"
+    proves = "inputs unchanged, outputs fresh, nothing kept between calls"
+
+    def role(self, exam: Examination) -> Role:
+        return "core"
+
+    def cases(self, exam: Examination) -> Iterable[Case]:
+        first = exam.workload()
+        for dtype in exam.dtypes():
+            w = first.model_copy(update={"dtype": dtype})
+            yield exam.make(Recipe(w, seed=exam.seed_for("purity", dtype), extra=(("episode", "inputs"),)))
+        small = first.model_copy(update={"dims": sizes.small(exam.sheet, first.dims)})
+        for episode in ("calls", "orders", "parameters", "state"):
+            yield exam.make(Recipe(small, seed=exam.seed_for("purity", episode), extra=(("episode", episode),)))
+
+    def check(self, exam: Examination, case: Case) -> Check:
+        if exam.truth(case).refused is not None:
+            return Check(skipped="the reference refuses")
+        return EPISODES[case.recipe.options().get("episode", "inputs")](exam, case)
+
+    def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
+        return (Claim(kind="sampled", domain="calls in one process",
+                      strength="inputs unchanged, outputs fresh, results follow the values in every order tried"),)  # fmt: skip
+
+
+def inputs(exam: Examination, case: Case) -> Check:
+    """One call: which inputs changed, which outputs share memory with them."""
+    outcome = exam.run(case, keep=True)
+    if (bad := exam.trouble(outcome)) is not None:
+        return bad
+    if outcome.odd:
+        return Check(silent="the output is no plain tensor")
+    return overwritten(exam, case, outcome) or aliased(exam, case, outcome) or Check()
+
+
+def overwritten(exam: Examination, case: Case, outcome: Outcome) -> Check | None:
+    """Inputs that changed though neither the contract nor the reference changes them."""
+    truth = exam.truth(case)
+    for name in outcome.changed:
+        spec = exam.sheet.inputs.get(name)
+        if name not in case.tensors or (isinstance(spec, TensorSpec) and spec.mutated):
+            continue
+        after = truth.baseline_after.get(name)
+        if after is not None and not same_bits(after, case.tensors[name]):
+            continue
+        now, then = outcome.inputs_after[name].flatten(), case.tensors[name].flatten()
+        at = int((now != then).nonzero()[0]) if bool((now != then).any()) else 0
+        return Check(cls="wrong", summary=f"input '{name}' is overwritten", where=name, expected=f"{then[at].item():.6g}",
+                     got=f"{now[at].item():.6g}", detail=f"element {at} of '{name}', in memory order of its shape")  # fmt: skip
+    return None
+
+
+def aliased(exam: Examination, case: Case, outcome: Outcome) -> Check | None:
+    """Outputs in an input's memory, where the reference returns fresh memory and no contract allows it."""
+    if exam.contract.aliasing == "allowed":
+        return None
+    truth = exam.truth(case)
+    for out, name in outcome.alias.items():
+        spec = exam.sheet.inputs.get(name)
+        if out in truth.alias or (isinstance(spec, TensorSpec) and spec.mutated):
+            continue
+        return Check(cls="policy", summary=f"output '{out}' shares memory with input '{name}'", where=out,
+                     expected="fresh memory", got=f"memory of '{name}'")  # fmt: skip
+    return None
+
+
+def calls(exam: Examination, case: Case) -> Check:
+    """Many calls in one new process."""
+    if exam.contract.random:
+        return Check(skipped="results are random by contract")
+    earlier: list[tuple[Step, Outcome]] = []
+    worst = 0.0
+    exam.session(fresh=True)
+    for step in steps(exam, case):
+        outcome = exam.run(step.case, reuse=step.reuse, keep=not step.reuse, rebuild=exam.contract.state)
+        if outcome.ok and outcome.stale:
+            return Check(cls="wrong", summary="an output that the caller still holds is overwritten by a later call",
+                         where="out", expected="fresh memory in every call", got=f"changed in call {len(earlier) + 1}")  # fmt: skip
+        result = exam.judge(step.case, outcome)
+        if result.skipped or result.silent:
+            return result
+        if result.failed:
+            return _explain(exam, step, outcome, result, earlier)
+        worst = max(worst, result.ratio)
+        earlier.append((step, outcome))
+    return Check(ratio=worst)
+
+
+def steps(exam: Examination, case: Case) -> Iterator[Step]:
+    """The sequence of ``calls``: 6 telling steps, then the same cases over and over at old and new addresses."""
+    other = exam.make(replace(case.recipe, seed=case.recipe.seed + 1))
+    twin, rows = fingerprint(exam, case, by_rows=False), fingerprint(exam, case, by_rows=True)
+    yield Step("first call", case, True)
+    yield Step("new values at the same address", other, True)
+    yield Step("the same values at a new address", case, False)
+    yield Step("values with the same ends and the same sum, at the same address", twin, True)
+    yield Step("values with the same ends and the same sum, at a new address", twin, False)
+    yield Step("permuted rows at the same address", rows, True)
+    for i in range(ROUNDS):
+        yield Step(f"call {7 + 3 * i}", other, False)
+        yield Step(f"call {8 + 3 * i}", case, i % 2 == 0)
+        yield Step(f"call {9 + 3 * i}", twin, True)
+
+
+def fingerprint(exam: Examination, case: Case, *, by_rows: bool) -> Case:
+    """Other values with the same first and last elements, sum and extremes: the inner part is reversed, by rows of the
+    first axis or element by element. Inputs whose values have an order (offsets, distributions) stay."""
+    changed = {}
+    for name, x in case.tensors.items():
+        spec = exam.sheet.inputs.get(name)
+        kind = spec.values.kind if isinstance(spec, TensorSpec) else "custom"
+        if kind not in MOVABLE or x.numel() < 4 or (kind == "custom" and not x.is_floating_point()):
+            continue
+        y = x.contiguous().clone()
+        if by_rows and y.shape[0] >= 2:
+            y = y.flip(0)
+        else:
+            flat = y.view(-1)
+            flat[1:-1] = flat[1:-1].flip(0)
+        changed[name] = y
+    return case.with_inputs(**changed) if changed else case
+
+
+def _explain(
+    exam: Examination, step: Step, outcome: Outcome, result: Check, earlier: list[tuple[Step, Outcome]]
+) -> Check:
+    """A wrong result in a sequence: one that an earlier call gave is a result that was kept."""
+    for old, before in earlier:
+        if before.outputs and all(
+            same_bits(outcome.outputs[n], t) for n, t in before.outputs.items() if n in outcome.outputs
+        ):
+            return replace(result, cls="cheat", summary=f"the result of an earlier call comes back ({step.label} gives what"
+                           f" '{old.label}' gave): {result.summary}")  # fmt: skip
+    return replace(result, summary=f"{result.summary} ({step.label}, call {len(earlier) + 1} in one process)")
+
+
+def orders(exam: Examination, case: Case) -> Check:
+    """Several sizes, in one order and back, in one new process."""
+    if exam.contract.random or not exam.sheet.dims:
+        return Check(skipped="nothing to reorder")
+    cases = [case]
+    for plan in sizes.plan(exam.sheet, case.dims, most=4, seed=case.recipe.seed):
+        try:
+            made = exam.make(case.recipe.at(plan.dims))
+        except TaskError:
+            continue
+        if exam.truth(made).refused is None:
+            cases.append(made)
+    order = torch.randperm(len(cases), generator=values.generator(case.recipe.seed)).tolist()
+    worst = 0.0
+    exam.session(fresh=True)
+    for i in (*order, *order[::-1]):
+        result = exam.judge(cases[i], exam.run(cases[i], rebuild=exam.contract.state))
+        if result.failed:
+            return replace(
+                result, summary=f"{result.summary} (sizes {cases[i].dims}, in a process that ran other sizes before)"
+            )
+        worst = max(worst, result.ratio)
+    return Check(ratio=worst)
+
+
+def parameters(exam: Examination, case: Case) -> Check:
+    """A module is called, its parameters change in place, and it is called again."""
+    own = {n: t for n, t in case.state.items() if not n.startswith("init.")}
+    if not own or exam.contract.random:
+        return Check(skipped="no parameters")
+    first = exam.judge(case, exam.run(case))
+    if first.failed:
+        return first
+    changed = replace(case, state={**case.state, **{n: other_values(t, case.recipe.seed) for n, t in own.items()}})
+    if exam.truth(changed).refused is not None:
+        return Check(skipped="the reference refuses these parameters")
+    done = exam.session().update({n: t for n, t in changed.state.items() if n in own})
+    if isinstance(done, Trouble):
+        return exam.trouble(Outcome(trouble=done)) or Check()
+    if not done:
+        return Check(skipped="the kernel is no module")
+    result = exam.judge(changed, exam.run(changed, rebuild=False))
+    return replace(result, summary=f"parameters that change after the first call are not followed: {result.summary}") \
+        if result.failed else result  # fmt: skip
+
+
+def other_values(t: torch.Tensor, seed: int) -> torch.Tensor:
+    """Floats of the same signs and like magnitude, zeros no longer zero; other dtypes as they are."""
+    if not t.is_floating_point():
+        return t
+    r = torch.rand(t.shape, generator=values.generator(seed))
+    return torch.where(t == 0, 0.1 * r, t * (0.5 + r)).to(t.dtype)
+
+
+def state(exam: Examination, case: Case) -> Check:
+    """State by contract: after a call it is the reference's state."""
+    own = {f"state.{n}": t.clone() for n, t in case.state.items() if not n.startswith("init.")}
+    if not exam.contract.state or not own:
+        return Check(skipped="no state by contract")
+    case = case.with_inputs(**own)
+    truth, outcome = exam.truth(case), exam.run(case)
+    if truth.refused is not None:
+        return Check(skipped="the reference refuses its state as an input")
+    if (bad := exam.trouble(outcome)) is not None:
+        return bad
+    for name in own:
+        if name not in truth.inputs_after:
+            continue
+        c = compare.compare(outcome.inputs_after[name], truth.inputs_after[name], truth.baseline_after.get(name),
+                            tolerance=exam.contract.tolerance)  # fmt: skip
+        if not c.ok:
+            return Check(cls="wrong", summary=f"after the call, {name}{c.summary}", where=name, expected=c.expected, got=c.got,
+                         error=c.error, ratio=c.ratio)  # fmt: skip
+    return Check()
+
+
+EPISODES: dict[str, Callable[[Examination, Case], Check]] = {
+    "inputs": inputs, "calls": calls, "orders": orders, "parameters": parameters, "state": state,
+}  # fmt: skip
+GATE = Purity()
