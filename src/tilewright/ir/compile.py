@@ -8,7 +8,6 @@ pipeline down to the cubin is ``binary``, for what only the cubin tells (registe
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import warnings
 from dataclasses import dataclass
@@ -180,7 +179,7 @@ def _key(fn: Any, signature: Any, constexprs: Any, attrs: Any, options: Any, tar
 
     parts = [triton.__version__, fn.cache_key, signature, _show(constexprs), attrs, target,
              {k: v for k, v in sorted(options.__dict__.items()) if k not in _BELOW}]  # fmt: skip
-    return hashlib.sha256(json.dumps(parts, default=str, sort_keys=False).encode() if False else repr(parts).encode()).hexdigest()
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 _BELOW = frozenset({"num_warps", "num_stages", "extern_libs", "maxnreg"})

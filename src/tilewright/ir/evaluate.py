@@ -9,6 +9,7 @@ value from an enclosing frame is narrowed to the frame's lanes when first asked 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,8 +60,9 @@ class Frame:
         if self.parent is None:
             raise InternalError(f"value {key} has no definition")
         value = self.parent.get(key)
-        if self.repeat is not None and value.shape[0] != 1:
-            return struct(value, lambda t: t.repeat_interleave(self.repeat, 0))
+        repeat = self.repeat
+        if repeat is not None and value.shape[0] != 1:
+            return struct(value, lambda t: t.repeat_interleave(repeat, 0))
         return value if self.rel is None else self.narrow(value, self.rel)
 
     def narrow(self, value: Any, rel: Tensor) -> Any:
@@ -71,7 +73,9 @@ class Evaluator:
     """Evaluates the programs ``ids`` of a launch. Rules see: ``domain``, ``memory``, ``grid``, ``types``, ``lanes``,
     ``constants`` (a cache by operation), ``used`` (ids of values that some operation reads)."""
 
-    def __init__(self, program: Program, domain: Domain, memory: Memory, grid: tuple[int, int, int]):
+    def __init__(self, program: Program, domain: Domain, memory: Memory, grid: tuple[int, int, int],
+                 seconds: float | None = None):  # fmt: skip
+        self.deadline = None if seconds is None else time.monotonic() + seconds
         self.program = program
         self.domain = domain
         self.memory = memory
@@ -216,6 +220,9 @@ class Evaluator:
         return []
 
     def inside(self, frame: Frame, block: Block, args: list[Any]) -> list[Any]:
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise Unsupported("a launch that takes longer to evaluate than it was given",
+                              where=block.ops[0].loc if block.ops else None)  # fmt: skip
         outer = self.frame
         self.frame = frame
         try:
@@ -232,13 +239,14 @@ class Evaluator:
 
     # -- control flow
     def graph(self, f: Function) -> list[Any]:
-        """Blocks in their order of text; lanes that reach a block wait there for the others. Loops don't occur."""
+        """Blocks in topological order; lanes that reach a block wait there for the others. Triton makes no loops here."""
+        order = self.order(f)
         base = self.frame
         everyone = torch.arange(base.lanes.n)
-        waiting: dict[str, list[tuple[Tensor, list[Any]]]] = {f.body.blocks[0].label: [(everyone, [])]}
+        waiting: dict[str, list[tuple[Tensor, list[Any]]]] = {order[0].label: [(everyone, [])]}
         ended: list[tuple[Tensor, list[Any]]] = []
         done: list[Frame] = []
-        for block in f.body.blocks:
+        for block in order:
             groups = waiting.pop(block.label, [])
             if not groups:
                 continue
@@ -255,13 +263,31 @@ class Evaluator:
                 ended.append((rel, out))
                 continue
             for label, some, values in self.targets(frame, end):
-                if label in (b.label for b in f.body.blocks[: f.body.blocks.index(block) + 1]):
-                    raise Unsupported("a loop in unstructured control flow", where=end.loc)
                 if len(some):
                     waiting.setdefault(label, []).append((rel.index_select(0, some), values))
         if not ended or not ended[0][1]:
             return []
         return [merge([(r, vs[i]) for r, vs in ended], base.lanes.n) for i in range(len(ended[0][1]))]
+
+    def order(self, f: Function) -> list[Block]:
+        """Reverse postorder of the blocks; Unsupported if they form a loop."""
+        blocks = {b.label: b for b in f.body.blocks}
+        out: list[Block] = []
+        state: dict[str, int] = {}
+
+        def visit(label: str) -> None:
+            state[label] = 1
+            end = blocks[label].ops[-1]
+            for target, _ in end.successors:
+                if state.get(target) == 1:
+                    raise Unsupported("a loop in unstructured control flow", where=end.loc)
+                if target not in state:
+                    visit(target)
+            state[label] = 2
+            out.append(blocks[label])
+
+        visit(f.body.blocks[0].label)
+        return out[::-1]
 
     def targets(self, frame: Frame, end: Op) -> list[tuple[str, Tensor, list[Any]]]:
         everyone = torch.arange(frame.lanes.n)

@@ -18,7 +18,7 @@ from ..errors import Unsupported
 from .domains.base import Domain
 from .program import Type
 from .records import KEPT, Access, Fault, Race, Undefined, Uninitialised, Writes
-from .values import FLOATS, Ptr, bits, int_dtype, nbytes
+from .values import FLOATS, Ptr, bits, int_dtype
 
 MANY = -1
 SPACING = 1 << 44
@@ -43,7 +43,9 @@ class Buffer:
     def track(self) -> None:
         """Starts to record who touches each element."""
         self.tracked = True
-        self.writer, self.reader, self.atomic, self.count = (torch.zeros(self.size, dtype=torch.int32) for _ in range(4))
+        self.writer, self.reader, self.atomic, self.count = (
+            torch.zeros(self.size, dtype=torch.int32) for _ in range(4)
+        )
 
     @property
     def address(self) -> int:
@@ -102,7 +104,9 @@ class Memory:
         return buffer.storage.view(FLOATS[elem] if elem in FLOATS else int_dtype("i8" if elem == "i1" else elem))
 
     # -- checks
-    def in_range(self, kind: str, buffer: Buffer, index: Tensor, programs: Tensor, where: str, masked: bool) -> Tensor | None:
+    def in_range(
+        self, kind: str, buffer: Buffer, index: Tensor, programs: Tensor, where: str, masked: bool
+    ) -> Tensor | None:
         """None if all of ``index`` lies in the buffer, else which do; records the fault."""
         if index.numel() == 0:
             return None
@@ -119,7 +123,9 @@ class Memory:
         key = (kind, where, buffer.names[0] if buffer.names else "?")
         for i, f in enumerate(self.faults):
             if (f.kind, f.where, f.argument) == key:
-                self.faults[i] = Fault(f.kind, f.where, f.argument, f.offset, f.size, f.program, f.count + count, f.masked)
+                self.faults[i] = Fault(
+                    f.kind, f.where, f.argument, f.offset, f.size, f.program, f.count + count, f.masked
+                )
                 return
         self.faults.append(Fault(kind, where, key[2], offset, buffer.size, self.ids(program), count, masked))
 
@@ -127,7 +133,9 @@ class Memory:
         x, y, _ = self.grid
         return program % x, program // x % y, program // (x * y)
 
-    def race(self, kind: Any, where: str, buffer: Buffer, index: Tensor, mine: Tensor, other: Tensor, same: bool) -> None:
+    def race(
+        self, kind: Any, where: str, buffer: Buffer, index: Tensor, mine: Tensor, other: Tensor, same: bool
+    ) -> None:
         key = (kind, where, buffer.names[0] if buffer.names else "?")
         for i, r in enumerate(self.races):
             if (r.kind, r.where, r.argument) == key:
@@ -138,7 +146,9 @@ class Memory:
             pair = (int(mine[0]) - 1, int(other[0]) - 1 if int(other[0]) > 0 else -1)
             self.races.append(Race(kind, where, key[2], int(index[0]), pair, len(index), same))
 
-    def clash(self, kind: str, where: str, buffer: Buffer, table: Tensor, index: Tensor, mine: Tensor, same: bool = False) -> None:
+    def clash(
+        self, kind: str, where: str, buffer: Buffer, table: Tensor, index: Tensor, mine: Tensor, same: bool = False
+    ) -> None:
         """Records a race where ``table`` names another program than ``mine``."""
         other = table.index_select(0, index)
         bad = (other != 0) & (other != mine)
@@ -163,9 +173,9 @@ class Memory:
                 return
         self.uninitialised.append(Uninitialised(where, name, int(index[0]), int(mine[0]) - 1, len(index)))
 
-    def stamp(self, table: Tensor, index: Tensor, mine: Tensor) -> Tensor:
+    def stamp(self, table: Tensor, index: Tensor, mine: Tensor) -> tuple[Tensor, Tensor]:
         """Writes ``mine`` into ``table`` (or MANY where another program stands or several come at once). Returns which
-        entries met another program of the same operation."""
+        entries met another program of the same operation, and the program that each entry met."""
         old = table.index_select(0, index)
         table[index] = mine
         now = table.index_select(0, index)
@@ -173,7 +183,7 @@ class Memory:
         shared = together | ((old != 0) & (old != mine))
         if bool(shared.any()):
             table[index[shared]] = MANY
-        return together
+        return together, now
 
     def saw_write(self, buffer: Buffer, index: Tensor, mine: Tensor, where: str, before: Any, values: Any) -> None:
         """Tracks a store that has been done; ``before`` are the elements' old values."""
@@ -184,11 +194,14 @@ class Memory:
             self.race("write/write", where, buffer, index[bad], mine[bad], other[bad], same)
         self.clash("read/write", where, buffer, buffer.reader, index, mine)
         self.clash("atomic/write", where, buffer, buffer.atomic, index, mine)
-        together = self.stamp(buffer.writer, index, mine)
+        together, winner = self.stamp(buffer.writer, index, mine)
         if bool(together.any()):
-            after = self.domain.take(buffer.storage, index) if buffer.elem in FLOATS else buffer.storage.index_select(0, index)
+            after = (
+                self.domain.take(buffer.storage, index)
+                if buffer.elem in FLOATS
+                else buffer.storage.index_select(0, index)
+            )
             same = bool(self.domain_equal(buffer, after, values)[together].all())
-            winner = torch.zeros_like(mine) + MANY
             self.race("write/write", where, buffer, index[together], mine[together], winner[together], same)
         buffer.count.index_add_(0, index, torch.ones(1, dtype=torch.int32).expand(len(index)))
 
@@ -214,8 +227,3 @@ def poison(domain: Domain, t: Type, shape: tuple[int, ...], where: str) -> Any:
         return domain.poison(t, shape, where)
     pattern = {"i1": 1, "i8": 0x5A, "i16": 0x5A5A, "i32": 0x5A5A5A5A}.get(t.elem, 0x5A5A5A5A5A5A5A5A)
     return torch.full(shape, pattern, dtype=int_dtype(t.elem))
-
-
-def byte_size(elem: str, count: int) -> int:
-    """Bytes that ``count`` elements take."""
-    return nbytes(elem) * count

@@ -63,7 +63,9 @@ class Field(Domain):
     def exact(self, values: Tensor) -> FieldValue:
         """Field numbers of given floats, exactly (infinities and NaN included)."""
         wide = values.double()
-        return FieldValue(r.of_float(wide, P), r.of_float(wide, Q), x=wide, special=not bool(torch.isfinite(wide).all()))
+        return FieldValue(
+            r.of_float(wide, P), r.of_float(wide, Q), x=wide, special=not bool(torch.isfinite(wide).all())
+        )
 
     def constant(self, value: float, t: Type, where: str) -> FieldValue:
         if not math.isfinite(value):

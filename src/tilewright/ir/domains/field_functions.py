@@ -38,7 +38,9 @@ def add(f: Field, where: str, a: FieldValue, b: FieldValue) -> FieldValue:
     if a.e is not None or b.e is not None:
         base = shared_base([a, b], where)
         e = _product_with_infinities(f.exponential_of(a, base, where), f.exponential_of(b, base, where))
-        p = torch.where(torch.isinf(a.p) & torch.isnan(b.p), a.p, torch.where(torch.isinf(b.p) & torch.isnan(a.p), b.p, p))
+        p = torch.where(
+            torch.isinf(a.p) & torch.isnan(b.p), a.p, torch.where(torch.isinf(b.p) & torch.isnan(a.p), b.p, p)
+        )
     return FieldValue(p, _both(r.add, a, b), e, base, _true(torch.add, a, b), None, a.special or b.special)
 
 
@@ -106,7 +108,9 @@ def _scaled_logarithm(f: Field, where: str, a: FieldValue, b: FieldValue) -> Fie
         return FieldValue(p, q, e.expand(p.shape), other, special=log.special)
     if first == int(first) and 0 < abs(first) <= 64:
         power = r.power(e, int(abs(first)), P)
-        return FieldValue(p, q, (power if first > 0 else r.inverse(power, P)).expand(p.shape), log.base, special=log.special)
+        return FieldValue(
+            p, q, (power if first > 0 else r.inverse(power, P)).expand(p.shape), log.base, special=log.special
+        )
     return None
 
 
@@ -179,7 +183,9 @@ def sigmoid(f: Field, where: str, a: FieldValue) -> FieldValue:
 
 def tanh(f: Field, where: str, a: FieldValue) -> FieldValue:
     twice = exp(f, where, add(f, where, a, a))
-    return sub(f, where, _whole(f, 1), mul(f, where, _whole(f, 2), inverse(f, where, add(f, where, twice, _whole(f, 1)))))
+    return sub(
+        f, where, _whole(f, 1), mul(f, where, _whole(f, 2), inverse(f, where, add(f, where, twice, _whole(f, 1))))
+    )
 
 
 def cosh(f: Field, where: str, a: FieldValue) -> FieldValue:

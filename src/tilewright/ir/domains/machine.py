@@ -69,7 +69,7 @@ class Machine(Domain):
         dtype = dtype_of(target, where)
         if bits(target.elem) < bits(source.elem):
             self.ledger.cast(where, source.elem, target.elem, x.numel())
-        if rounding in ("rtz", "1") and bits(target.elem) < bits(source.elem):
+        if rounding == "rtz" and bits(target.elem) < bits(source.elem):
             return _toward_zero(x, dtype)
         if dtype in _FP8:
             return _saturate(x, dtype)
@@ -127,20 +127,22 @@ class Machine(Domain):
 
 def operands_of(a: Tensor, b: Tensor, ta: Type, tb: Type, precision: str) -> list[tuple[Tensor, Tensor]]:
     """Pairs whose products sum to the dot, as the precision asks: tf32 rounds, the ``x3``/``x6`` forms split."""
-    if ta.elem != "f32" or tb.elem != "f32" or precision in ("ieee", "2"):
+    if ta.elem != "f32" or tb.elem != "f32" or precision == "ieee":
         return [(a, b)]
-    if precision in ("tf32", "0"):
+    if precision == "tf32":
         return [(tf32(a), tf32(b))]
-    if precision in ("tf32x3", "1"):
+    if precision == "tf32x3":
         return _split(a, b, tf32, 2, 2)
-    if precision in ("bf16x3", "3"):
+    if precision == "bf16x3":
         return _split(a, b, lambda x: x.bfloat16().float(), 2, 2)
-    if precision in ("bf16x6", "4"):
+    if precision == "bf16x6":
         return _split(a, b, lambda x: x.bfloat16().float(), 3, 3)
     raise Unsupported(f"dot with input precision {precision}")
 
 
-def _split(a: Tensor, b: Tensor, narrow: Callable[[Tensor], Tensor], parts: int, order: int) -> list[tuple[Tensor, Tensor]]:
+def _split(
+    a: Tensor, b: Tensor, narrow: Callable[[Tensor], Tensor], parts: int, order: int
+) -> list[tuple[Tensor, Tensor]]:
     """Products of the leading ``parts`` of each operand whose ranks sum to less than ``order``."""
 
     def pieces(x: Tensor) -> list[Tensor]:
@@ -184,7 +186,9 @@ def to_int(x: Tensor, width: int, signed: bool) -> Tensor:
         return t.clamp(low, high - 1).to(torch.int64)
     if signed:
         whole = t.clamp(low, 2.0**62).to(torch.int64)
-        big = torch.where(t >= high, torch.full_like(whole, 2**63 - 1), (t - 2.0**62).clamp(0, 2.0**62).to(torch.int64) + 2**62)
+        big = torch.where(
+            t >= high, torch.full_like(whole, 2**63 - 1), (t - 2.0**62).clamp(0, 2.0**62).to(torch.int64) + 2**62
+        )
         return torch.where(t > 2.0**62, big, whole)
     t = t.clamp(0.0, high)
     low_half = t.clamp(max=2.0**62).to(torch.int64)

@@ -25,7 +25,9 @@ def atomic_rmw(ev: Any, op: Op, ptr: Ptr, value: Any, mask: Tensor | None = None
     return rmw(ev, op, op.attrs["words"][0], ptr, value, mask, ev.types[op.operands[1]], op.results)
 
 
-def rmw(ev: Any, op: Op, kind: str, ptr: Ptr, value: Any, mask: Tensor | None, t: Type, results: tuple[int, ...]) -> Any:
+def rmw(
+    ev: Any, op: Op, kind: str, ptr: Ptr, value: Any, mask: Tensor | None, t: Type, results: tuple[int, ...]
+) -> Any:
     """Read-modify-write of ``kind``; gives the old values where they are used."""
     n = ev.lanes.n
     ptr = struct(ptr, lambda x: expand_lead(x, n))
@@ -45,7 +47,17 @@ def rmw(ev: Any, op: Op, kind: str, ptr: Ptr, value: Any, mask: Tensor | None, t
     return _scatter(ev, old, off, keep, t, op.loc) if used else poison(ev.domain, t, tuple(off.shape), op.loc)
 
 
-def _recast(ev: Any, op: Op, buffer: Buffer, kind: str, ptr: Ptr, value: Any, mask: Tensor | None, t: Type, results: tuple[int, ...]) -> Any:
+def _recast(
+    ev: Any,
+    op: Op,
+    buffer: Buffer,
+    kind: str,
+    ptr: Ptr,
+    value: Any,
+    mask: Tensor | None,
+    t: Type,
+    results: tuple[int, ...],
+) -> Any:
     """Float max and min reach the IR as integer atomics on the float's bits: done on a view of the storage."""
     view = ev.memory.view(buffer, t.elem, op.loc)
     twin = Buffer(buffer.number, view, t.elem, buffer.size, buffer.names, buffer.tracked, buffer.uninitialised,
@@ -105,7 +117,7 @@ def _combine(ev: Any, op: Op, kind: str, now: Any, value: Any, t: Type) -> Any:
         if kind not in _FLOAT:
             raise Unsupported(f"atomic {kind} on {t.elem}", where=op.loc)
         return ev.domain.apply(_FLOAT[kind], Type(t.elem), (now, value), op.loc)
-    simple = {"add": torch.add, "and": torch.bitwise_and, "or": torch.bitwise_or, "xor": torch.bitwise_xor,
+    simple: dict[str, Any] = {"add": torch.add, "and": torch.bitwise_and, "or": torch.bitwise_or, "xor": torch.bitwise_xor,
               "max": torch.maximum, "min": torch.minimum}  # fmt: skip
     if kind in simple:
         return simple[kind](now, value)

@@ -80,7 +80,9 @@ def _common(off: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return off, mask
 
 
-def _check(ev: Any, kind: str, buffer: Buffer, off: Tensor, index: Tensor, active: Tensor | None, where: str) -> Tensor | None:
+def _check(
+    ev: Any, kind: str, buffer: Buffer, off: Tensor, index: Tensor, active: Tensor | None, where: str
+) -> Tensor | None:
     """None if every active index is in range, else which indices are (or are masked off)."""
     probe = index
     if active is not None:
@@ -129,7 +131,9 @@ def _store(ev: Any, buffer: Buffer, ptr: Ptr, value: Any, mask: Tensor | None, t
         memory.saw_write(buffer, index, mine, where, before if same_type else None, values if same_type else None)
 
 
-def flatten(ev: Any, buffer: Buffer, ptr: Ptr, value: Any, mask: Tensor | None, kind: str, t: Type, where: str) -> tuple[Any, ...]:
+def flatten(
+    ev: Any, buffer: Buffer, ptr: Ptr, value: Any, mask: Tensor | None, kind: str, t: Type, where: str
+) -> tuple[Any, ...]:
     """Active, in-range indices with their values and programs: all one-dimensional and of one length, with the
     full offsets and which of them were kept (None: all)."""
     n = ev.lanes.n

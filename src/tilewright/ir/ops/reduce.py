@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ..program import Op
 from ..values import struct, struct_n
@@ -100,7 +99,7 @@ def map_elementwise(ev: Any, op: Op, *args: Any) -> Any:
     values = _alike(list(args))
     shape = values[0].shape
     groups = [struct(v, lambda t: t.reshape(-1, pack)) for v in values]
-    inputs = [struct(v, lambda t, i=i: t[:, i]) for v in groups for i in range(pack)]
+    inputs = [_column(v, i) for v in groups for i in range(pack)]
     out = ev.apply(op.regions[0], inputs, shape.numel() // pack // shape[0])
     results = []
     count = shape.numel() // pack
@@ -110,6 +109,5 @@ def map_elementwise(ev: Any, op: Op, *args: Any) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def total(x: Tensor) -> int:
-    """Sum of an integer tensor as a Python int."""
-    return int(x.sum())
+def _column(x: Any, i: int) -> Any:
+    return struct(x, lambda t: t[:, i])

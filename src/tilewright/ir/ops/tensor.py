@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ...errors import Unsupported
+from ..memory import poison
 from ..program import Op
 from ..values import Ptr, lanes_of, struct, struct_n
 from . import rule
@@ -118,6 +119,11 @@ def get_program_id(ev: Any, op: Op) -> Tensor:
 @rule("tt.get_num_programs")
 def get_num_programs(ev: Any, op: Op) -> Tensor:
     return torch.tensor([ev.grid["xyz".index(op.attrs["words"][0])]], dtype=torch.int32)
+
+
+@rule("ub.poison")
+def undefined(ev: Any, op: Op) -> Any:
+    return poison(ev.domain, op.type, (1, *op.type.shape), op.loc)
 
 
 @rule("tt.assert")

@@ -13,8 +13,17 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..program import Block, Function, Op, Program, Region, Type
-from .ttir_text import (Locations, hide_strings, matching, parse_attr, parse_dict, parse_type, parse_types, split_top,
-                        user_frame)  # fmt: skip
+from .ttir_text import (
+    Locations,
+    hide_strings,
+    matching,
+    parse_attr,
+    parse_dict,
+    parse_type,
+    parse_types,
+    split_top,
+    user_frame,
+)
 
 _LOC = re.compile(r"\s*loc\(((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)\)$")
 _HEAD = re.compile(r"^((?:%[\w$.\-]+(?::\d+)?(?:, )?)+) = ")
@@ -99,7 +108,8 @@ class _Reader:
         """Blocks up to the closing brace, and that brace's line. ``args`` belong to the entry block."""
         self.scopes.append({})
         blocks: list[Block] = []
-        label, ops = "^bb0", []
+        label = "^bb0"
+        ops: list[Op] = []
         ids = tuple(self.define(n, t) for n, t in args)
         arg_types = tuple(t for _, t in args)
         while True:
@@ -293,7 +303,9 @@ class _Reader:
             attrs.update(parse_dict(tail[brace + 1 : matching(tail, brace)], more))
         frames = self.locations.frames(loc)
         ids = self.results(results, types) if results else ()
-        return Op(name, operands, ids, tuple(types[: len(ids)]), attrs, tuple(regions), user_frame(frames), frames, at + 1)
+        return Op(
+            name, operands, ids, tuple(types[: len(ids)]), attrs, tuple(regions), user_frame(frames), frames, at + 1
+        )
 
     def for_header(self, head: str, attrs: dict[str, Any]) -> tuple[Any, ...]:
         m = re.match(r"(unsigned )?(%\S+) = (%\S+) to (%\S+) step (%\S+)(?: iter_args\((.*?)\) -> )?", head)

@@ -119,7 +119,9 @@ def hide_strings(text: str) -> tuple[str, list[str]]:
 
 
 def _unescape(s: str) -> str:
-    return re.sub(r"\\([0-9A-Fa-f]{2})", lambda m: chr(int(m.group(1), 16)), s).replace('\\"', '"').replace("\\\\", "\\")
+    return (
+        re.sub(r"\\([0-9A-Fa-f]{2})", lambda m: chr(int(m.group(1), 16)), s).replace('\\"', '"').replace("\\\\", "\\")
+    )
 
 
 class Locations:
