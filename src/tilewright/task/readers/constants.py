@@ -95,7 +95,9 @@ def _named(value: ast.expr, name: str) -> Iterator[tuple[ast.expr, str]]:
         yield value, name
     elif isinstance(value, ast.Tuple | ast.List):
         for i, element in enumerate(value.elts):
-            yield from _named(element, f"{name}_{i}" if name else "")
+            # A lone 1 inside a tuple is there to broadcast; it is no size that its author named.
+            own = f"{name}_{i}" if name and literal(element) != 1 else ""
+            yield from _named(element, own)
 
 
 def _in_function(function: ast.FunctionDef) -> Iterator[tuple[ast.expr, str]]:
@@ -118,11 +120,12 @@ def _literals(node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
     if isinstance(node, ast.expr) and literal(node) is not None:
         yield node, ""
         return
-    if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Subscript):
+    if isinstance(node, ast.Subscript):
+        yield from _literals(node.value)
+        return
+    if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.Call | ast.Tuple | ast.List) or not isinstance(node, ast.Subscript | ast.Compare):
-                if isinstance(child, ast.expr) and literal(child) is not None:
-                    continue
+            if isinstance(child, ast.expr) and literal(child) is None:
                 yield from _literals(child)
         return
     if isinstance(node, ast.keyword) and node.arg in _NOT_SIZES:
