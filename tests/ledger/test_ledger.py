@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+import torch
 
 from tilewright.errors import InternalError, LedgerError
 from tilewright.ledger import Ledger, contract_hash
@@ -178,3 +179,39 @@ def test_a_record_of_another_version_is_named(ledger, sample):
     with pytest.raises(LedgerError, match="in a form that this version can't read") as e:
         ledger.verdict("aaaaaaaaaaaa")
     assert "use the version of Tilewright that recorded it: 0.1.0" in str(e.value)
+
+
+def test_the_tensors_of_a_case_are_kept_under_the_finding_s_id(ledger, sample):
+    """The gates describe tensors; their bytes come with the verdict, and the id that was printed stays."""
+    x, w = torch.randn(4, 6)[:, 1:3], torch.ones(3, dtype=torch.float16)
+    told = TensorRecord(dtype="float32", shape=(4, 2), strides=(6, 1), offset=1, storage_bytes=96, preview="told")
+    case = CaseRecord(
+        inputs={"x": told, "eps": 0.5}, state={"w": TensorRecord(dtype="float16", shape=(3,), strides=(1,))}
+    )
+    finding = Finding(cls="wrong", summary="off", case=case, gate="values").with_id("k", "t")
+    gate = GateReport(name="values", role="core", status="fail", findings=(finding,))
+    verdict = Verdict(verdict="reject", gates=(gate,))
+    tensors = {finding.id: {"inputs": {"x": x, "eps": 0.5}, "state": {"w": w}}}
+    recorded = ledger.record_verdict(verdict, sample.kernel, sample.sheet, sample.files, tensors=tensors)
+    assert recorded.findings[0].id == finding.id
+    found = ledger.finding(finding.id).finding
+    assert found.case.inputs["x"].preview == "told"
+    inputs, state, cotangents = ledger.load_case(found.case)
+    assert torch.equal(inputs["x"], x)
+    assert inputs["x"].stride() == (6, 1)
+    assert (list(inputs), inputs["eps"], cotangents) == (["x", "eps"], 0.5, {})
+    assert torch.equal(state["w"], w)
+
+
+def test_a_case_too_large_says_what_was_not_kept(ledger, sample):
+    big = torch.zeros(17 << 20)
+    record = TensorRecord(dtype="float32", shape=tuple(big.shape), strides=(1,))
+    finding = Finding(cls="wrong", summary="off", case=CaseRecord(inputs={"x": record}, note="as given"), gate="values")
+    finding = finding.with_id("k", "t")
+    gate = GateReport(name="values", role="core", status="fail", findings=(finding,))
+    ledger.record_verdict(Verdict(verdict="reject", gates=(gate,)), sample.kernel, sample.sheet, sample.files,
+                          tensors={finding.id: {"inputs": {"x": big}}})  # fmt: skip
+    case = ledger.finding(finding.id).finding.case
+    assert case.note == "as given; x (values not kept: 68.0 MiB is over the 64 MiB left for this case)"
+    with pytest.raises(LedgerError, match="were not kept"):
+        ledger.load_case(case)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import json
 import os
 import zlib
 from collections.abc import Iterable, Mapping
@@ -22,12 +21,13 @@ from sqlalchemy import Connection, insert, select
 
 from ..errors import InternalError, LedgerError
 from ..kernel.kernel import Kernel
-from ..prove.finding import TensorRecord
-from ..prove.verdict import GateReport, Verdict
+from ..prove.finding import CaseRecord, TensorRecord
+from ..prove.verdict import Verdict
 from ..task.task import TaskSheet
 from . import models as m
 from . import tensors
 from .audits import Audit, open_audit
+from .complete import with_ids, with_tensors
 from .lookup import Lookup
 from .records import FindingRecord, Found, VerdictRecord, canonical, contract_hash, dumps, this_machine
 from .store import TIMEOUT, Store, locate
@@ -99,20 +99,31 @@ class Ledger:
         """``tensors.load`` from this ledger."""
         return tensors.load(record, self.get_blob)
 
+    def load_case(self, case: CaseRecord) -> tuple[dict[str, Any], dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        """Inputs (in call order), state and cotangents of a case. Raises LedgerError for values that were not kept."""
+        inputs = {n: self.load_tensor(v) if isinstance(v, TensorRecord) else v for n, v in case.inputs.items()}
+        state, cotangents = (
+            {n: self.load_tensor(v) for n, v in part.items()} for part in (case.state, case.cotangents)
+        )
+        return inputs, state, cotangents
+
     # verdicts and findings
 
     def record_verdict(
         self, verdict: Verdict, kernel: Kernel, sheet: TaskSheet, files: Mapping[str, bytes], *,
-        device_class: str | None = None, machine: Mapping[str, Any] | None = None,
+        tensors: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None, device_class: str | None = None,
+        machine: Mapping[str, Any] | None = None,
     ) -> Verdict:  # fmt: skip
-        """Record a verdict with all it is about; returns it with its id and those of its findings.
+        """Record a verdict with all it is about; returns it as recorded, with its id and those of its findings.
 
         ``files``: the bytes of all of the kernel's and the task's files, found by their hashes (names don't matter).
+        ``tensors``: for each finding's id the tensors of its case, as ``{"inputs": {name: tensor}, "state": …,
+        "cotangents": …}``; they are kept, and the case's records name their blobs.
         ``device_class``: what a measurement must match (``cpu``, ``sm_90`` …); None: the verdict's device.
         """
         kernel_sha, task_sha = kernel.sha256(), sheet.sha256()
-        named = _with_ids(verdict, kernel_sha, task_sha)
         by_hash = {hashlib.sha256(data).hexdigest(): data for data in files.values()}
+        named = with_tensors(with_ids(verdict, kernel_sha, task_sha), tensors or {}, by_hash)
         described = this_machine() if machine is None else canonical(dict(machine))
         machine_sha = hashlib.sha256(described.encode()).hexdigest()
         now = datetime.datetime.now(datetime.UTC).isoformat()
@@ -206,16 +217,3 @@ def _insert_findings(c: Connection, verdict: Verdict) -> None:
     for finding in {f.id: f for f in reversed(verdict.findings)}.values():
         c.execute(insert(m.Finding).values(id=finding.id, verdict=verdict.id, gate=finding.gate, cls=finding.cls,
                                            body=dumps(finding)))  # fmt: skip
-
-
-def _with_ids(verdict: Verdict, kernel_sha: str, task_sha: str) -> Verdict:
-    """Findings get their content's id; the verdict one of its own, since the same check may be recorded twice."""
-
-    def named(gate: GateReport) -> GateReport:
-        findings = (f if f.gate else f.model_copy(update={"gate": gate.name}) for f in gate.findings)
-        return gate.model_copy(update={"findings": tuple(f.with_id(kernel_sha, task_sha) for f in findings)})
-
-    gates = tuple(named(g) for g in verdict.gates)
-    fresh = verdict.id or hashlib.sha256(os.urandom(32) + json.dumps([kernel_sha, task_sha]).encode()).hexdigest()[:12]
-    return verdict.model_copy(update={"gates": gates, "kernel_sha256": kernel_sha, "task_sha256": task_sha,
-                                      "id": fresh})  # fmt: skip

@@ -38,7 +38,7 @@ def lines(name: str, record: TensorRecord, get: Get) -> list[str]:
         return made
     shape, strides = _tuple(record.shape), _tuple(record.strides)
     if record.offset:
-        made.append(f"{name} = torch.cat([torch.zeros_like({name}[:1]).expand({record.offset}), {name}])")
+        made.append(f"{name} = torch.cat([{name}.new_zeros({record.offset}), {name}])")
     return [*made, f"{name} = {name}.as_strided({shape}, {strides}, {record.offset})"]
 
 
@@ -73,7 +73,7 @@ def _constant(name: str, flat: torch.Tensor, shape: tuple[int, ...], dtype: torc
     raw = flat.view(torch.uint8).reshape(flat.numel(), -1)
     common = raw[0] if flat.numel() < 3 else raw.mode(0).values
     others = (raw != common).any(1).nonzero().flatten().tolist()
-    if len(others) > min(EXCEPTIONS, flat.numel() // 2):
+    if len(others) > min(EXCEPTIONS, flat.numel() // 4):
         return None
     fill = next(i for i in range(flat.numel()) if i not in others) if len(others) < flat.numel() else 0
     made = [f"{name} = torch.full({_tuple(shape)}, {_number(flat[fill])}, dtype={dtype})"]
@@ -95,7 +95,7 @@ def _sequence(name: str, flat: torch.Tensor, shape: tuple[int, ...], dtype: torc
 
 
 def _literal(name: str, flat: torch.Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> list[str] | None:
-    if flat.numel() > LITERAL or dtype.itemsize == 1 and dtype.is_floating_point:
+    if flat.numel() > LITERAL or (dtype.itemsize == 1 and dtype.is_floating_point):
         return None
     numbers = [_number(v) for v in flat]
     text = _nested(numbers, shape)
