@@ -136,7 +136,7 @@ class Examination:
             x = made
         else:
             x = values.draw(spec, sizes, dtype, g, dims)
-        if recipe.family.startswith("special:"):
+        if recipe.family.startswith("special:") and recipe.options().get("plant", name) == name:
             first = name == next((n for n, s in self.sheet.inputs.items() if isinstance(s, TensorSpec)), "")
             x = special.plant(recipe.family.removeprefix("special:"), x, spec, g, first=first,
                               bounded=not self.contract.inferred)  # fmt: skip
@@ -418,7 +418,8 @@ def _nudge(v: Any, original: Any, seed: int, chain: int | None = None) -> Any:
         return v
     signs = torch.randint(0, 2, v.shape, generator=values.generator(seed)) * 2 - 1
     size = v if chain is None or v.dim() == 0 else torch.fmax(v.abs(), v.cumsum(chain).abs())
-    return v + size * signs * compare.unit(original.dtype)
+    moved = v + size * signs * compare.unit(original.dtype)
+    return torch.where(torch.isfinite(moved), moved, v)
 
 
 def _plain(tree: Mapping[str, Any]) -> Any:

@@ -1,0 +1,39 @@
+"""Unreadable pages on both sides of a buffer, for kernels in C: an access out of range ends the process at once.
+
+The pages are those of a bundle's guard zones (``transport.Bundle``); data that begins or ends at a page's edge
+(``place``) has no slack on that side.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+from .transport import GUARD, PAGE, Bundle
+
+PROTECTION = {"none": 0, "read": 1}  # PROT_NONE, PROT_READ
+
+
+def protect(bundle: Bundle, how: dict[str, Any]) -> None:
+    """Protect the guard zones around the tensors ``how["names"]`` (None: all). ``how["access"]``: ``none``, or ``read``,
+    where only writes fault. Raises OSError where the system refuses."""
+    if bundle.map is None:
+        return
+    names, protection = how.get("names"), PROTECTION[how.get("access", "none")]
+    start = bundle.bytes().data_ptr()
+    for name, entry in bundle.head["tensors"].items():
+        if names is None or name in names:
+            storage = bundle.head["storages"][entry["storage"]]
+            begin = storage["begin"] // PAGE * PAGE
+            end = -(-(storage["begin"] + storage["nbytes"]) // PAGE) * PAGE
+            for zone in (begin - GUARD, end):
+                if 0 <= zone and zone + GUARD <= -(-bundle.size // PAGE) * PAGE:
+                    _mprotect(start + zone, GUARD, protection)
+
+
+def _mprotect(address: int, length: int, protection: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(length), ctypes.c_int(protection)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"mprotect: {os.strerror(code)}")

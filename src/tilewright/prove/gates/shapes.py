@@ -1,0 +1,142 @@
+"""Shapes: at other sizes than the given ones, within the contract's range, the outputs are within the error budget.
+
+It tries one element, tile edges, primes, exchanged and random sizes, sizes around the integers of the kernel's source, each
+promised scalar, hostile values at sizes off a tile, nothing at all where the contract promises empty inputs, and more
+programs than a grid axis holds where that is cheap. It proves nothing about sizes between those, nor about offsets beyond
+what memory here holds (gate ``bounds``). A size that the reference refuses is not held against the kernel.
+Sources: unmasked tails (triton#630), padding lanes that enter a variance (triton PR 344), a grid axis above 65535
+(flashinfer#4534), specialised branches that hidden sizes reveal.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...errors import TaskError
+from ...task.task import Workload
+from ...task.tensors import Scalar
+from .. import sizes
+from ..case import Case, Recipe
+from ..gate import Check, Gate, Tally
+from ..sizes import Sizing
+from ..verdict import Claim, Role
+
+if TYPE_CHECKING:
+    from ..examination import Examination
+
+MOST = 64
+HOSTILE = ("all_negative", "shifted_100", "large")
+CHAIN = 2048
+EXPENSIVE_S = 1.5
+
+
+class Shapes(Gate):
+    name = "shapes"
+    proves = "right at tile edges, odd, tiny, long and (if promised) empty sizes"
+
+    def role(self, exam: Examination) -> Role:
+        return "core"
+
+    def absent(self, exam: Examination) -> str:
+        scalars = any(isinstance(s, Scalar) and len(s.values) > 1 for s in exam.sheet.inputs.values())
+        if not exam.sheet.dims and not scalars and len(exam.sheet.workloads) < 2:
+            return "the task has one shape"
+        return ""
+
+    def cases(self, exam: Examination) -> Iterable[Case]:
+        for recipe in self._recipes(exam):
+            try:
+                yield exam.make(recipe)
+            except TaskError as e:  # the reference can't be built at this size: not the kernel's concern
+                exam.memory.setdefault("shapes", {})[str(recipe.workload.dims)] = str(e)
+
+    def _recipes(self, exam: Examination) -> Iterator[Recipe]:
+        first = exam.workload()
+        start = first.dims
+        planned = sizes.plan(exam.sheet, start, hints=sizes.constants(exam.kernel.text), most=MOST,
+                             seed=exam.seed_for("sizes"))  # fmt: skip
+        dtypes = _sharpest_first(exam.dtypes())
+        empty = sizes.empties(exam.sheet, start, beyond=exam.contract.inferred)
+        recipes = [_recipe(exam, first, s, _turn(dtypes, i)) for i, s in enumerate(planned)]
+        yield from recipes[:8]
+        yield from _given(exam, first)
+        if exam.contract.empty == "promised":
+            yield from (_recipe(exam, first, s, dtypes[0]) for s in empty)
+        for family in HOSTILE:
+            for s in planned[:3]:
+                yield _recipe(exam, first, s, dtypes[0], family=family)
+        yield from recipes[8:]
+        for s in sizes.extremes(exam.sheet, start):
+            if _affordable(exam, s):
+                yield _recipe(exam, first, s, dtypes[0])
+
+    def check(self, exam: Examination, case: Case) -> Check:
+        started = time.monotonic()
+        outcome = exam.run(case)
+        _note_cost(exam, case, time.monotonic() - started)
+        return exam.judge(case, outcome)
+
+    def meaning(self, exam: Examination, tally: Tally) -> str:
+        refused = f", {tally.skipped} refused by the reference" if tally.skipped else ""
+        return super().meaning(exam, tally) + refused
+
+    def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
+        if not tally.cases:
+            return ()
+        ranges = ", ".join(f"{n} in {d.low}..{d.high}" if d.sizes is None else f"{n} of {list(d.sizes)}"
+                           for n, d in exam.sheet.dims.items())  # fmt: skip
+        return (Claim(kind="sampled", domain=ranges or "the given shape",
+                      strength=f"{tally.cases} sizes against float64, worst {tally.worst:.2g} of the budget"),)  # fmt: skip
+
+
+def _recipe(exam: Examination, first: Workload, s: Sizing, dtype: str, family: str = "natural") -> Recipe:
+    w = first.model_copy(update={"dims": s.dims, "dtype": dtype})
+    long = max(s.dims, key=lambda n: s.dims[n], default="")
+    extra: tuple[tuple[str, Any], ...] = (("chain", long),) if long and s.dims[long] >= CHAIN else ()
+    return Recipe(w, family=family, seed=exam.seed_for("shapes", s.key(), dtype, family), extra=extra)
+
+
+def _given(exam: Examination, first: Workload) -> Iterator[Recipe]:
+    """The task's other workloads, if they are small enough to run here, and each promised scalar alone."""
+    for w in exam.sheet.workloads[1:]:
+        if sizes.nbytes(exam.sheet, w.dims) <= 16 << 20:
+            w = w if w.dtype else w.model_copy(update={"dtype": first.dtype})
+            yield Recipe(w, seed=exam.seed_for("shapes", str(w)))
+    for name, spec in exam.sheet.inputs.items():
+        if isinstance(spec, Scalar):
+            for value in spec.values[1:]:
+                w = first.model_copy(update={"scalars": {**first.scalars, name: value}})
+                yield Recipe(w, seed=exam.seed_for("shapes", name, value))
+
+
+def _sharpest_first(dtypes: tuple[str, ...]) -> list[str]:
+    """Dtypes by how fine a fault they show: wide mantissas first."""
+    digits = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+    return sorted(dtypes, key=lambda d: -digits.get(d, 0))
+
+
+def _turn(dtypes: list[str], i: int) -> str:
+    """Two of three cases in the first dtype, the third in the others by turns."""
+    return dtypes[0] if i % 3 or len(dtypes) == 1 else dtypes[1 + i // 3 % (len(dtypes) - 1)]
+
+
+def _note_cost(exam: Examination, case: Case, seconds: float) -> None:
+    costs = exam.memory.setdefault("seconds by size", [])
+    costs.append((dict(case.dims), seconds))
+
+
+def _affordable(exam: Examination, s: Sizing) -> bool:
+    """Whether a long case will take little time, judged by what the shorter ones took (a dim twice as long, twice the
+    time)."""
+    worst = 0.0
+    for dims, seconds in exam.memory.get("seconds by size", []):
+        if dims.get(s.varied, 0) >= 64:
+            growth = math.prod(max(n, 1) / max(dims.get(name, 1), 1) for name, n in s.dims.items())
+            worst = max(worst, seconds * growth)
+    return worst < EXPENSIVE_S
+
+
+GATE = Shapes()
