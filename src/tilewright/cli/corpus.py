@@ -1,0 +1,57 @@
+"""``tilewright corpus``."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import _options as o
+from .audit import Fresh, Jobs
+
+Folder = Annotated[Path, typer.Argument(help="Folder with labelled kernels (labels.toml).", metavar="[DIR]")]
+Only = Annotated[str, typer.Option("--only", help="Only kernels whose name contains this.")]
+Mode = Annotated[str, typer.Option("--mode", help="default, strict or both.")]
+NoUsual = Annotated[bool, typer.Option("--no-usual", help="Leave out the field's usual check.")]
+Mutants = Annotated[int, typer.Option("--mutants", help="Also check this many mutants of each right kernel, made mechanically.",
+                                      metavar="N", min=0)]  # fmt: skip
+
+
+def command(
+    folder: Folder = Path("corpus"), jobs: Jobs = 2, mode: Mode = "both", only: Only = "", no_usual: NoUsual = False,
+    mutants: Mutants = 0, json: o.Json = None, fresh: Fresh = False, ledger: o.LedgerPath = None, sandbox: o.Sandbox = "best",
+    gate_seconds: o.Seconds = 20.0, timeout: o.Timeout = 60.0,
+) -> None:  # fmt: skip
+    """Grade the verifier on kernels with planted faults and right controls: kill rate and false alarms per gate, beside
+    the field's usual check (three random inputs of one shape, allclose at 1e-2).
+
+    Exit code: 0 as labelled, 1 a kill was lost or a false alarm raised, 2 an error.
+    """
+    from .. import report
+    from ..corpus import grade as grading
+    from ..errors import UserError
+    from ..report import corpus_table
+
+    modes = {"both": grading.MODES, "default": ("default",), "strict": ("strict",)}.get(mode)
+    if modes is None:
+        raise UserError(f"mode is '{mode}'", remedy="use default, strict or both")
+    options = {"sandbox": sandbox, "gate_seconds": gate_seconds, "timeout": timeout}
+    with corpus_table.live() as notice:
+        done = grading.grade(folder, jobs=jobs, ledger=ledger, modes=modes, only=only, usual=not no_usual, fresh=fresh,
+                             notice=notice, **options)  # fmt: skip
+    corpus_table.show(done)
+    data = done.data()
+    code = done.exit_code
+    if mutants:
+        from ..corpus import mutants as mutation
+
+        with corpus_table.live() as notice:
+            scored = mutation.score(folder, each=mutants, jobs=jobs, only=only, notice=notice, **options)
+        corpus_table.show_mutants(scored)
+        data["mutants"] = scored.data()
+        code = code or scored.exit_code
+    if json is not None:
+        report.write_text(json, jsonlib.dumps(data, indent=1))
+    raise typer.Exit(code)
