@@ -1,7 +1,7 @@
 """What a sealed child may read and write, held by Landlock: it needs no privilege and works inside containers.
 
-Reading is allowed for everything but secrets: dot folders of home directories, what others may not read in ``/etc``,
-``/run`` (where clusters mount tokens), other children's scratch folders. Writing is allowed in the child's own scratch
+Reading is allowed for everything but secrets: dot entries of home directories, ``/etc`` but for what libraries look up
+there, ``/run`` (where clusters mount tokens), other children's scratch folders. Writing is allowed in the child's own scratch
 folder and to a few devices. Landlock only grants, so the granted paths are listed around the secrets.
 Method: Landlock (Salaün, Linux 5.13; signals and abstract sockets since 6.12).
 """
@@ -29,6 +29,10 @@ FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | 1 << 14
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 ACCELERATORS = ("nvidia", "kfd", "dri")
 APART = frozenset({"proc", "sys", "dev", "run", "var", "home", "root", "boot", "lost+found"})
+ETC = ("alternatives", "ca-certificates", "debian_version", "gai.conf", "group", "host.conf", "hosts", "ld.so.cache",
+       "ld.so.conf", "ld.so.conf.d", "localtime", "locale.alias", "locale.conf", "mime.types", "nsswitch.conf",
+       "nvidia", "OpenCL", "os-release", "passwd", "pki/tls/certs", "protocols", "services", "ssl/certs",
+       "ssl/openssl.cnf", "timezone")  # fmt: skip
 HOME_KEPT = (".venv", ".local/lib", ".local/bin", ".local/share/uv", ".cache/uv", ".pyenv", ".conda", ".asdf")
 
 
@@ -73,7 +77,7 @@ def readable(extra: tuple[str, ...] = ()) -> list[str]:
     for entry in _entries("/"):
         holds_a_home = any(h == entry or h.startswith(entry + "/") for h in own)
         if os.path.basename(entry) not in APART and not holds_a_home:
-            out += _etc() if entry == "/etc" else [entry]
+            out += [f"/etc/{name}" for name in ETC] if entry == "/etc" else [entry]
     for parent in {os.path.dirname(h) for h in own} | {"/home"}:
         out += [e for e in _entries(parent) if parent != "/" and e not in own]
     for home in own:
@@ -96,16 +100,6 @@ def _entries(folder: str) -> list[str]:
         return [os.path.join(folder, n) for n in os.listdir(folder)]
     except OSError:
         return []
-
-
-def _etc() -> list[str]:
-    """Entries of ``/etc`` that anyone may read, but for host keys."""
-    out = []
-    for entry in _entries("/etc"):
-        with contextlib.suppress(OSError):
-            if os.stat(entry).st_mode & stat.S_IROTH and os.path.basename(entry) not in ("ssh", "kubernetes"):
-                out.append(entry)
-    return out
 
 
 def _imports() -> list[str]:

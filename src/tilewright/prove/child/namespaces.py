@@ -1,10 +1,10 @@
-"""Namespaces of a sealed child: its own processes, network, mounts, shared memory and host name.
+"""Namespaces of a sealed child: its own processes, network, mounts, shared memory, host name and users.
 
-    fork server ─ outer ─ init (process 1 of the new namespace) ─ worker
-
-The outer process is the one that the server knows: it ends as the worker ended. Init only reaps; when it goes, the
-kernel kills all that is left in the namespace, and it goes when the worker or the outer process does. A user needs a
-user namespace for this; root needs none, and gives the worker a user id of its own instead.
+A process namespace is entered by fork, the others by the child itself. So the server takes a new process namespace for
+its children, forks, and goes back to its own (``for_next_child``): the child is process 1 of a fresh one, one fork is
+enough, and when it ends, however it ends, the kernel kills all that it started. A user needs privileges over a user
+namespace to do that, which only a process with one thread can enter: the server does so before it imports torch
+(``prepare``). Root needs none, and gives each child a user id of its own instead.
 """
 
 from __future__ import annotations
@@ -12,37 +12,89 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import select
 import signal
-import struct
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from . import syscalls
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
-FLAGS = {"pid": NEWPID, "net": NEWNET, "mount": NEWNS, "ipc": NEWIPC, "uts": NEWUTS}
+FLAGS = {"net": NEWNET, "mount": NEWNS, "ipc": NEWIPC, "uts": NEWUTS}
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
 NOBODY = 65534
 
 
-def unshare() -> list[str]:
-    """New namespaces for this process and (processes) its children; their names, none where they are forbidden.
-    The process must have one thread."""
-    everything = sum(FLAGS.values())
-    uid, gid = os.geteuid(), os.getegid()
-    if uid == 0 and syscalls.libc.unshare(everything) == 0:
-        return list(FLAGS)
-    if syscalls.libc.unshare(everything | NEWUSER) != 0:
-        return []
+# ------------------------------------------------------------------------------------------------------- the server
+
+
+def prepare() -> None:
+    """Gain the privileges to make namespaces, where that takes a user namespace and one is granted. Call it while the
+    process has one thread; it may return in a child of the calling process, which then only waits. Tried first in a
+    process that is thrown away: some systems grant a user namespace without any privilege in it, and there is no way
+    back out of one."""
+    if allowed():
+        return
+    ids = os.geteuid(), os.getegid()
+    if not _trial(lambda: enter_user_namespace(*ids) and _unshare(NEWPID | sum(FLAGS.values()))):
+        return
+    enter_user_namespace(*ids)
+    _unshare(NEWPID | NEWNS)  # going back to a process namespace takes privileges over it, so the server needs its own
+    caller = os.getppid()
+    pid = os.fork()
+    if pid:
+        _stand_by(pid, caller)
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     with contextlib.suppress(OSError):
-        _write("/proc/self/setgroups", "deny")
+        syscalls.mount("none", "/", None, MS_REC | MS_PRIVATE)
+        syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+
+
+def _stand_by(server: int, caller: int) -> NoReturn:
+    """Wait for the server, which can't see its caller from inside, and end as it ends or when the caller has gone."""
+    os.closerange(3, 256)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while os.getppid() == caller:
+        signal.sigtimedwait({signal.SIGCHLD}, 1.0)
+        pid, status = os.waitpid(server, os.WNOHANG)
+        if pid:
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    os._exit(1)
+
+
+def allowed() -> bool:
+    """Whether this process may make namespaces as it stands."""
+    return _trial(lambda: _unshare(NEWPID | sum(FLAGS.values())))
+
+
+def _trial(attempt: Callable[[], bool]) -> bool:
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            code = 0 if attempt() else 1
+        finally:
+            os._exit(code)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def _unshare(flags: int) -> bool:
+    return syscalls.libc.unshare(flags) == 0
+
+
+def enter_user_namespace(inside_uid: int, inside_gid: int) -> bool:
+    """A user namespace in which this user alone exists, under the given ids. Whether it was had."""
+    uid, gid = os.geteuid(), os.getegid()
+    if not _unshare(NEWUSER):
+        return False
     try:
-        _write("/proc/self/uid_map", f"{NOBODY} {uid} 1")
-        _write("/proc/self/gid_map", f"{NOBODY} {gid} 1")
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{inside_uid} {uid} 1")
+        _write("/proc/self/gid_map", f"{inside_gid} {gid} 1")
     except OSError:
-        pass  # as some distributions have it: the namespace is there, and grants nothing
-    return ["user", *FLAGS]
+        return False
+    return True
 
 
 def _write(path: str, text: str) -> None:
@@ -53,83 +105,50 @@ def _write(path: str, text: str) -> None:
         os.close(fd)
 
 
-def split() -> None:
-    """Fork twice, into the new process namespace; only the worker returns."""
-    reader, writer = os.pipe()
-    init = os.fork()
-    if init:
-        os.close(writer)
-        _only_keep(reader)
-        _mirror(init, reader)
-    os.close(reader)
-    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
-    if _hung_up(writer):  # the outer process died before the line above
-        os._exit(1)
-    mount_proc()
-    worker = os.fork()
-    if worker:
-        _only_keep(writer)
-        _reap(worker, writer)
-    os.close(writer)
-    os.setsid()
-    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+def own_processes() -> int:
+    """A descriptor of this process's own process namespace, to go back to."""
+    return os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
 
-def mount_proc() -> bool:
-    """A view of processes that shows only this namespace's own, where that may be mounted."""
+@contextlib.contextmanager
+def for_next_child(own: int) -> Iterator[None]:
+    """Fork inside this context: the child is process 1 of a new namespace, where that is allowed."""
+    server = os.getpid()
+    fresh = _unshare(NEWPID)
     try:
-        syscalls.mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
-        return True
-    except OSError:
-        return False
+        yield
+    finally:
+        if os.getpid() == server and fresh:
+            syscalls.checked(syscalls.libc.setns(own, NEWPID), "setns")
 
 
-def _hung_up(fd: int) -> bool:
-    poll = select.poll()
-    poll.register(fd, select.POLLERR)
-    return any(event & select.POLLERR for _, event in poll.poll(0))
+# -------------------------------------------------------------------------------------------------------- the child
 
 
-def _only_keep(fd: int) -> None:
-    """Close every other descriptor, so that none outlives the worker here, and be invisible to it."""
-    os.closerange(0, fd)
-    os.closerange(fd + 1, 4096)
-    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
-
-
-def _reap(worker: int, report: int) -> NoReturn:
-    """Process 1: wait for the worker, then leave, whereupon the kernel kills the rest of the namespace."""
-    while True:
-        pid, status = os.wait()
-        if pid == worker:
-            os.write(report, struct.pack("i", status))
-            os._exit(0)
-
-
-def _mirror(init: int, report: int) -> NoReturn:
-    """The outer process: end as the worker ended."""
-    told = os.read(report, 4)
-    os.waitpid(init, 0)
-    status = struct.unpack("i", told)[0] if len(told) == 4 else signal.SIGKILL
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        with contextlib.suppress(OSError, ValueError):
-            signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-    os._exit(os.WEXITSTATUS(status))
-
-
-# -------------------------------------------------------------------------------------------------------- mounts
+def enter(scratch: str, size: int, hidden: list[str]) -> list[str]:
+    """The other namespaces, for a child that already has its processes to itself; the names of all it has."""
+    if os.getpid() != 1:
+        return []
+    names = ["pid"]
+    if not _unshare(sum(FLAGS.values())):
+        return names
+    names += [n for n in FLAGS if n != "mount"]
+    if own_mounts(scratch, size, hidden):
+        names.append("mount")
+    return names
 
 
 def own_mounts(scratch: str, size: int, hidden: list[str]) -> bool:
-    """Everything read-only, ``scratch`` an empty file system in memory of ``size`` bytes, ``hidden`` folders empty.
-    Whether that could be done."""
+    """Everything read-only, ``scratch`` an empty file system in memory of ``size`` bytes, ``hidden`` folders empty,
+    and only our own processes in ``/proc``. Whether that could be done; a container may forbid the last, and then
+    Landlock and the user id keep other processes out of reach."""
     try:
         syscalls.mount("none", "/", None, MS_REC | MS_PRIVATE)
+        with contextlib.suppress(OSError):
+            syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
         for path in hidden:
             with contextlib.suppress(OSError):
-                syscalls.mount("none", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k,mode=755")
+                syscalls.mount("none", path, "tmpfs", MS_NOSUID | MS_NODEV, "size=4k,mode=755")
         read_only()
         syscalls.mount("scratch", scratch, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},nr_inodes=32k,mode=700")
         return True

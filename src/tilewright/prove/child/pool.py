@@ -20,6 +20,7 @@ from . import transport
 
 START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 10.0
+DIED = "run the command again; 'tilewright doctor' says whether the process comes up at all"
 KEEP = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "OPENBLAS_CORETYPE",
         "OPENBLAS_L2_SIZE", "CUDA_VISIBLE_DEVICES", "TRITON_CACHE_DIR", "CC", "CXX")  # fmt: skip
 
@@ -85,7 +86,10 @@ class ForkServer:
         with self._lock:
             self.wait_ready()
             ticket = next(self._tickets)
-            transport.send(self._control, {**request, "ticket": ticket}, fds)
+            try:
+                transport.send(self._control, {**request, "ticket": ticket}, fds)
+            except transport.ProtocolFault as e:
+                raise EnvironmentProblem(f"the process that starts sealed children died: {e}", remedy=DIED) from None
             self._drain(lambda: ticket in self._pids, START_TIMEOUT_S)
             if ticket not in self._pids:
                 raise InternalError("the fork server did not answer")
@@ -116,7 +120,7 @@ class ForkServer:
             except transport.Timeout:
                 return
             except transport.ProtocolFault as e:
-                raise EnvironmentProblem(f"the process that starts sealed children died: {e}") from None
+                raise EnvironmentProblem(f"the process that starts sealed children died: {e}", remedy=DIED) from None
             if "spawned" in head:
                 self._pids[head["ticket"]] = head["spawned"]
             elif "exited" in head:
@@ -145,6 +149,8 @@ else:
     os.set_inheritable(3, False)
 sys.path[:] = json.loads(sys.argv[2])
 sys.argv = ["tilewright-child"]
+from tilewright.prove.child import namespaces
+namespaces.prepare()  # before torch, which starts threads
 from tilewright.prove.child.server import main
 main()
 """

@@ -38,28 +38,28 @@ class NotSealed(Exception):
 def enter(
     policy: str, limits: dict[str, Any], *, scratch: str | None = None, reads: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Seal this process as far as ``policy`` asks; returns what is on. It may return in a descendant: the process that
-    was forked then only waits, and ends as that one ends. ``scratch``: an existing folder to make private and
-    writable; ``reads``: further folders that may be read. Raises NotSealed (policy ``require``)."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    state: dict[str, Any] = {"policy": policy}
-    if policy == "none":
-        signal_death(os.getppid())
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        return state
+    """Seal this freshly forked process as far as ``policy`` asks; returns what is on. ``scratch``: an existing folder
+    to make private and writable; ``reads``: further folders that may be read. Raises NotSealed (``require``)."""
     if policy not in POLICIES:
         raise ValueError(f"unknown sandbox policy {policy!r}; known: {', '.join(POLICIES)}")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    state: dict[str, Any] = {"policy": policy}
+    server = os.getppid()
+    if policy == "none":
+        signal_death(server)
+        return state
     scratch = scratch or tempfile.mkdtemp(prefix="tw-scratch-")
     granted = landlock.readable(reads)  # before the user changes: whose home it is decides what is secret
+    hidden = [] if landlock.abi() else [p for p in landlock.secret_folders() if os.path.isdir(p)]
+    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)  # the server is not; /proc/self is closed to such a process
     _first_to_die()
-    state["namespaces"] = _namespaces(scratch, limits)
-    parent = os.getppid()
-    uid = _drop_user(scratch, state)
-    signal_death(parent)
-    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)  # reset by the change of user; without it /proc/self is closed to us
+    state["namespaces"] = namespaces.enter(scratch, limits.get("scratch_bytes", SCRATCH_BYTES), hidden)
+    own_count = _drop_user(scratch, state)
+    signal_death(server)
+    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)  # reset by the change of user
     _home(scratch)
-    state["rlimits"] = _limit(limits, own_count=uid or "user" in state["namespaces"])
+    state["rlimits"] = _limit(limits, own_count=own_count)
     _lock(state, scratch, granted)
     if policy == "require" and (lacking := missing(state)):
         raise NotSealed(f"the sandbox can't be had in full here; missing: {', '.join(lacking)}")
@@ -76,20 +76,6 @@ def missing(state: dict[str, Any]) -> list[str]:
     return gone
 
 
-def _namespaces(scratch: str, limits: dict[str, Any]) -> list[str]:
-    """Enter them; the returned list drops ``mount`` where the tree could not be made read-only."""
-    server = os.getppid()
-    hidden = [] if landlock.abi() else [p for p in landlock.secret_folders() if os.path.isdir(p)]
-    names = namespaces.unshare()
-    if not names:
-        return []
-    signal_death(server)
-    if not namespaces.own_mounts(scratch, limits.get("scratch_bytes", SCRATCH_BYTES), hidden):
-        names.remove("mount")
-    namespaces.split()
-    return names
-
-
 def signal_death(parent: int) -> None:
     """Die when ``parent`` does."""
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -104,24 +90,17 @@ def _first_to_die() -> None:
 
 
 def _drop_user(scratch: str, state: dict[str, Any]) -> bool:
-    """Give up privileges. Root gets a user id that nothing else has (so that its processes can be counted, and no
-    other can be signalled), and keeps the right to read, which Landlock then narrows; without it a kernel under
-    ``/root`` could not be loaded. Whether a user id of its own was had."""
+    """Give up the user's privileges. Root becomes a user that nothing else is (so that its processes can be counted and
+    no other can be signalled) and keeps the right to read, which Landlock then narrows; without it a kernel under
+    ``/root`` could not be loaded. Anyone else enters a user namespace. Whether the child's processes are counted
+    apart from all others."""
     reading = (syscalls.CAP_DAC_READ_SEARCH,) if os.geteuid() == 0 else ()
+    own = os.geteuid() == 0 and _own_user(scratch)
+    if not own and "mount" in state["namespaces"] and namespaces.enter_user_namespace(*[namespaces.NOBODY] * 2):
+        own, reading = True, ()
+        state["namespaces"].append("user")
     with contextlib.suppress(OSError):
         syscalls.drop_bounding_set(*reading)
-    own = False
-    if os.geteuid() == 0:
-        uid = FIRST_UID + os.getpid() % UIDS if "pid" not in state["namespaces"] else FIRST_UID + _outside() % UIDS
-        syscalls.prctl(syscalls.PR_SET_KEEPCAPS, 1)
-        for candidate in (uid, namespaces.NOBODY):
-            with contextlib.suppress(OSError):
-                os.chown(scratch, candidate, candidate)
-                os.setgroups([])
-                os.setresgid(candidate, candidate, candidate)
-                os.setresuid(candidate, candidate, candidate)
-                own = True
-                break
     try:
         syscalls.set_capabilities(*reading)
         for c in reading:
@@ -133,9 +112,18 @@ def _drop_user(scratch: str, state: dict[str, Any]) -> bool:
     return own
 
 
-def _outside() -> int:
-    """A number that differs between children whose process ids are all 2: the namespace's own."""
-    return os.stat("/proc/self/ns/pid").st_ino
+def _own_user(scratch: str) -> bool:
+    number = os.stat("/proc/self/ns/pid").st_ino if os.getpid() == 1 else os.getpid()
+    uid = FIRST_UID + number % UIDS
+    syscalls.prctl(syscalls.PR_SET_KEEPCAPS, 1)
+    try:
+        os.chown(scratch, uid, uid)
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        return True
+    except OSError:  # a container that maps only root
+        return False
 
 
 def _home(scratch: str) -> None:

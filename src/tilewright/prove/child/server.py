@@ -9,6 +9,7 @@ and where there is none this process is the one that orphans fall to, and it kil
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import os
 import select
@@ -17,10 +18,11 @@ import signal
 import socket
 import tempfile
 import time
+import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from . import syscalls, transport, worker
+from . import namespaces, syscalls, transport, worker
 
 CONTROL = 3
 HEARTBEAT_S = 1.0
@@ -34,8 +36,9 @@ class Server:
         self.control = control
         self.parent = os.getppid()
         self.children: dict[int, str] = {}
-        self.scratch = _scratch_root()
+        self.scratch, self.lock = _scratch_root()
         self.count = 0
+        self.processes = namespaces.own_processes()
         self.wake_r, wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
@@ -65,20 +68,26 @@ class Server:
         self.count += 1
         scratch = os.path.join(self.scratch, str(self.count))
         os.mkdir(scratch, 0o700)
-        pid = os.fork()
-        if pid == 0:
-            code = 70
-            try:
-                signal.set_wakeup_fd(-1)
-                for number in (signal.SIGCHLD, signal.SIGTERM):
-                    signal.signal(number, signal.SIG_DFL)
-                self.control.close()
-                code = worker.enter(request, fds, scratch)
-            finally:
-                os._exit(code)
+        apart = request.get("sandbox", "best") != "none"
+        with namespaces.for_next_child(self.processes) if apart else contextlib.nullcontext():
+            pid = os.fork()
+            if pid == 0:
+                self.become_child(request, fds, scratch)
         self.children[pid] = scratch
         transport.close(fds)
         transport.send(self.control, {"spawned": pid, "ticket": request["ticket"]})
+
+    def become_child(self, request: dict[str, Any], fds: list[int], scratch: str) -> NoReturn:
+        """What runs after the fork."""
+        code = 70
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGCHLD, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
+            self.control.close()
+            code = worker.enter(request, fds, scratch)
+        finally:
+            os._exit(code)
 
     def kill(self, pid: int) -> None:
         """Kill a child and its group; what is left of its descendants falls to us and goes when it is reaped."""
@@ -100,6 +109,8 @@ class Server:
 
     def sweep(self, living: set[int], seconds: float = 2.0) -> None:
         """Kill every descendant that belongs to no living child. Killing one may orphan more, hence the loop."""
+        if os.readlink("/proc/self") != str(os.getpid()):  # another namespace's view: the numbers there are not ours
+            return
         deadline = time.monotonic() + seconds
         while strays := [p for p in children_of(os.getpid()) if p not in living and p not in self.children]:
             for pid in strays:
@@ -137,6 +148,8 @@ def main() -> None:
         here.serve()
     except (transport.ProtocolFault, SystemExit):
         pass
+    except BaseException:
+        traceback.print_exc()  # the exit below would swallow it
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         here.close()
@@ -174,19 +187,32 @@ def _parent_of(pid: int) -> int:
         return -1
 
 
-def _scratch_root() -> str:
-    """A folder for the children's scratch folders, in which they can't look around. ``/var/tmp`` comes first: ``/tmp``
-    is where problems under test lie, so children may read it. Folders of servers that were killed are removed."""
+def _scratch_root() -> tuple[str, int]:
+    """A folder for the children's scratch folders, in which they can't look around, and the lock on it. ``/var/tmp``
+    comes first: ``/tmp`` is where problems under test lie, so children may read it. Folders that no server holds a lock
+    on, since it was killed, are removed."""
     for base in ("/var/tmp", tempfile.gettempdir()):
         if os.access(base, os.W_OK | os.X_OK):
             for old in Path(base).glob(f"{PREFIX}*"):
-                owner = old.name.removeprefix(PREFIX).partition("-")[0]
-                if owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
-                    _remove(str(old))
-            root = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=base)
+                _remove_if_stale(old)
+            root = tempfile.mkdtemp(prefix=PREFIX, dir=base)
             os.chmod(root, 0o711)
-            return root
+            lock = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return root, lock
     raise OSError(f"no folder for temporary files can be written (tried /var/tmp and {tempfile.gettempdir()})")
+
+
+def _remove_if_stale(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        if time.time() - folder.stat().st_ctime < 60:  # its server may not have locked it yet
+            return
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(str(folder))
+        finally:
+            os.close(fd)
 
 
 def _remove(folder: str) -> None:
