@@ -68,7 +68,7 @@ class Graded:
         rows = [{"name": g.pair.name, "mode": g.mode, "expected": g.label.expected(g.mode), "verdict": g.verdict, "gate": g.gate,
                  "kind": g.kind, "seconds": round(g.seconds, 3), "family": g.label.family, "needs": g.label.needs,
                  "reason": g.reason, "usual": self.usual.get(g.pair.name, (None, 0))[0]} for g in self.grades]  # fmt: skip
-        faults = [n for n in {g.pair.name: g for g in self.grades if g.label.expected("default") == "reject"}]
+        faults = list(dict.fromkeys(g.pair.name for g in self.grades if g.label.expected("default") == "reject"))
         return {
             "rows": rows, "modes": {m: {**self.counts(m), "kill_rate": self.kill_rate(m)} for m in MODES},
             "by_gate": {m: {k: dict(v) for k, v in self.by_gate(m).items()} for m in MODES},

@@ -87,8 +87,8 @@ def mutants(kernel: str, problem: Path, text: str) -> list[Mutant]:
         twin = copy.deepcopy(tree)
         edit(list(_sites(twin))[index][0])
         found.append(
-            Mutant(kernel, problem, kind, node.lineno, change, ast.unparse(ast.fix_missing_locations(twin)) + "\n")
-        )  # type: ignore[attr-defined]
+            Mutant(kernel, problem, kind, getattr(node, "lineno", 0), change, ast.unparse(ast.fix_missing_locations(twin)) + "\n")
+        )
     return found
 
 

@@ -4,13 +4,14 @@ children, so that the numbers beside ours are measured and not quoted."""
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import torch
 
 from ..audit import Pair
 from ..errors import TilewrightError
 from ..kernel import read
-from ..prove.case import Recipe
+from ..prove.case import Case, Recipe
 from ..prove.examination import Examination
 from ..prove.examine import open_task
 
@@ -55,14 +56,12 @@ def _passes(exam: Examination) -> tuple[bool, str]:
     return True, ""
 
 
-def _uniform_backward(exam: Examination, case: object, wanted: tuple[str, ...]) -> object:
+def _uniform_backward(exam: Examination, case: Case, wanted: tuple[str, ...]) -> Case:
     """As ``out.sum().backward()`` does: an upstream gradient of ones."""
-    from dataclasses import replace
-
-    truth = exam.truth(case)  # type: ignore[arg-type]
+    truth = exam.truth(case)
     ones = {n: torch.ones_like(y) for n, y in (truth.baseline or truth.oracle).items() if y.is_floating_point()}
-    recipe = replace(case.recipe, grad=True, wanted=wanted)  # type: ignore[attr-defined]
-    return replace(case, recipe=recipe, cotangents=ones)  # type: ignore[type-var]
+    recipe = replace(case.recipe, grad=True, wanted=wanted)
+    return replace(case, recipe=recipe, cotangents=ones)
 
 
 def _close(a: torch.Tensor, b: torch.Tensor) -> bool:
