@@ -92,7 +92,7 @@ def attention(q, k, v, o, N, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.co
     rd = tl.arange(0, D)
     tq = tl.load(q + rm[:, None] * D + rd[None, :], mask=rm[:, None] < N, other=0.0)
     m = tl.full((BM,), float("-inf"), tl.float32)
-    l = tl.zeros((BM,), tl.float32)
+    total = tl.zeros((BM,), tl.float32)
     acc = tl.zeros((BM, D), tl.float32)
     high = tl.minimum(start + BM, N) if CAUSAL else N
     for n0 in range(0, high, BN):
@@ -107,10 +107,10 @@ def attention(q, k, v, o, N, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.co
         m_new = tl.maximum(m, tl.max(s, 1))
         p = tl.exp2(s - m_new[:, None])
         a = tl.exp2(m - m_new)
-        l = l * a + tl.sum(p, 1)
+        total = total * a + tl.sum(p, 1)
         acc = tl.dot(p.to(tv.dtype), tv, acc * a[:, None])
         m = m_new
-    tl.store(o + rm[:, None] * D + rd[None, :], (acc / l[:, None]).to(o.dtype.element_ty), mask=rm[:, None] < N)
+    tl.store(o + rm[:, None] * D + rd[None, :], (acc / total[:, None]).to(o.dtype.element_ty), mask=rm[:, None] < N)
 
 
 @triton.jit
@@ -364,3 +364,103 @@ def split_pairs(x, y, N: tl.constexpr):
     v = tl.load(x + tl.arange(0, 2 * N))
     a, b = tl.split(tl.reshape(v, (N, 2)))
     tl.store(y + tl.arange(0, 2 * N), tl.cat(a + b, a - b, can_reorder=True))
+
+
+HAS_BLOCK_POINTERS = tuple(map(int, triton.__version__.split(".")[:2])) < (3, 9)
+
+
+@triton.jit
+def descriptor_host(a, b, BM: tl.constexpr):
+    i = tl.program_id(0) * BM
+    b.store([i, 0], a.load([i, 0]) * 2)
+
+
+@triton.jit
+def tuple_arguments(pointers, numbers, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(pointers[0] + i, mask=i < n, other=0.0)
+    tl.store(pointers[1] + i, v * numbers[0] + numbers[1], mask=i < n)
+
+
+@triton.jit
+def inline_tanh(x, y, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.store(y + i, tl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=r,r", [v], tl.float32, True, 1))
+
+
+@triton.jit
+def inline_clock(y):
+    t = tl.inline_asm_elementwise("mov.u64 $0, %globaltimer;", "=l", [], tl.int64, False, 1)
+    tl.store(y, t)
+
+
+@triton.jit
+def copy_rows(x, y, sx, sy, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    tl.store(y + row * sy + i, tl.load(x + row * sx + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def read_back(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, mask=i < n, other=0.0) + tl.load(y + i, mask=i < n, other=0.0), mask=i < n)
+
+
+@triton.jit
+def store_beyond(y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, i)
+
+
+@triton.jit
+def before_start(x, y, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i - 1))
+
+
+@triton.jit
+def never_unlocks(lock):
+    while tl.atomic_cas(lock, 1, 0) == 0:
+        pass
+
+
+@triton.jit
+def rsqrt_rows(x, y, n, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + row * n + i, mask=i < n, other=0.0)
+    tl.store(y + row * n + i, v * tl.rsqrt(tl.sum(v * v) / n + eps), mask=i < n)
+
+
+@triton.jit
+def softmax_with_epsilon(x, y, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n
+    v = tl.load(x + row * stride + cols, mask=mask, other=float("-inf")).to(tl.float32)
+    v = tl.exp(v - tl.max(v, axis=0))
+    tl.store(y + row * stride + cols, v / (tl.sum(v, axis=0) + 1e-6), mask=mask)
+
+
+@triton.jit
+def gelu_tanh(x, y, n, COEFFICIENT: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n, other=0.0)
+    inner = 0.7978845608028654 * (v + COEFFICIENT * v * v * v)
+    tl.store(y + i, 0.5 * v * (1 + libdevice.tanh(inner)), mask=i < n)
+
+
+@triton.jit
+def logsumexp(x, y, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    m = float("-inf")
+    d = 0.0
+    for i in range(0, n, BLOCK):
+        c = i + tl.arange(0, BLOCK)
+        v = tl.load(x + row * n + c, mask=c < n, other=float("-inf"))
+        m_new = tl.maximum(m, tl.max(v))
+        d = d * tl.exp(m - m_new) + tl.sum(tl.exp(v - m_new))
+        m = m_new
+    tl.store(y + row, m + tl.log(d))
