@@ -17,7 +17,7 @@ calibrated on one half of the corpus (``tilewright corpus --calibrate``) and are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -117,7 +117,7 @@ def _float(
     budget, base = budgets(oracle, model, finite, sensitivity, dtype, tolerance)
     ratio = torch.where(error == 0, 0.0, error / budget.clamp_min(torch.finfo(torch.float64).tiny))
     worst = int(ratio.argmax())
-    at = tuple(int(i) for i in torch.unravel_index(torch.tensor(worst), ratio.shape)) if ratio.dim() else ()
+    at = position(worst, ratio.shape)
     top = float(ratio.flatten()[worst])
     scale = float(oracle[finite].square().mean().sqrt()) if bool(finite.any()) else 0.0
     gross = bool(error[at] > GROSS * max(float(oracle[at].abs()), scale))
@@ -172,6 +172,15 @@ def spread(oracle: torch.Tensor, error: torch.Tensor, valid: torch.Tensor, *, qu
     table = torch.tensor([level[e] for e in edges.tolist()], dtype=error.dtype)
     out[valid] = table[torch.searchsorted(edges, exponent[valid])]
     return out
+
+
+def position(flat: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """Index of the ``flat``-th element in row-major order (torch.unravel_index imports sympy, which takes seconds)."""
+    index: list[int] = []
+    for n in reversed(shape):
+        flat, i = divmod(flat, n)
+        index.append(i)
+    return tuple(reversed(index))
 
 
 def classify(x: torch.Tensor) -> torch.Tensor:

@@ -23,6 +23,7 @@ from .. import sizes
 from ..case import Case, Recipe
 from ..child.session import Outcome, same_bits
 from ..child.watch import FINITE_BYTE, NAN_BYTE, fill
+from ..compare import position
 from ..gate import Check, Gate
 from ..verdict import Role
 
@@ -173,7 +174,7 @@ def _unwritten(exam: Examination, case: Case, name: str, a: torch.Tensor, b: tor
     """Words for what differs: elements never written, or values computed from what was never written."""
     differ = (_raw(a) != _raw(b)).any(-1)
     never = (_raw(a) == NAN_BYTE).all(-1) & (_raw(b) == FINITE_BYTE).all(-1)
-    count, at = int(differ.sum()), _index(a, int(differ.nonzero()[0]))
+    count, at = int(differ.sum()), list(position(int(differ.nonzero()[0]), a.shape))
     if bool(never.any()) and int(never.sum()) == count:
         summary, got = f"{count} of {a.numel()} elements of '{name}' are never written, first {at}", "whatever was in memory"
     else:
@@ -194,10 +195,6 @@ def _source(exam: Examination, case: Case, name: str, a: torch.Tensor) -> str:
 def _raw(t: torch.Tensor) -> torch.Tensor:
     """Bytes of each element, one row an element."""
     return t.detach().contiguous().reshape(-1).view(torch.uint8).view(-1, t.element_size())
-
-
-def _index(t: torch.Tensor, flat: int) -> list[int]:
-    return [int(i) for i in torch.unravel_index(torch.tensor(flat), t.shape)] if t.dim() else []
 
 
 def _at(t: torch.Tensor, differ: torch.Tensor) -> str:
