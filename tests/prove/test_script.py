@@ -134,6 +134,9 @@ def test_function_pair_and_what_its_files_become(bench):
     code, out = run(path)
     assert code == 1
     assert "kernel.py is not here; using the copy in this script" in out
+    code, out = run(path, "/nowhere/else.py")
+    assert code == 2, "there is no copy of that"
+    assert out.endswith("can't tell: there is no file /nowhere/else.py\n")
 
 
 def test_the_budget_decides(bench):
@@ -356,7 +359,7 @@ def test_what_a_script_can_not_show(bench):
 
 TENSORS = {
     "zeros": (torch.zeros(3, 4), "torch.full((3, 4), 0.0, dtype=torch.float32)"),
-    "one hot": (torch.eye(5)[2].clone(), "0.0, 1.0, 0.0"),
+    "one hot": (torch.eye(5)[2].clone(), "x[2] = 1.0"),
     "one hot of many": (torch.eye(50)[2], "x[2] = 1.0"),
     "two hot": (
         torch.zeros(4, 4).index_put((torch.tensor([0, 1]), torch.tensor([1, 3])), torch.tensor(7.0)),

@@ -181,6 +181,9 @@ def load(path, role):
             with open(os.path.join(folder, other), "w", newline="") as file:
                 file.write(text)
         path = os.path.join(folder, name)
+    elif not os.path.exists(path):
+        print(f"can't tell: there is no file {path}")
+        sys.exit(2)
     elif name in copies and hashlib.sha256(open(path, "rb").read()).hexdigest() != copies[name][0]:
         print(f"note: {path} has changed since the failure was found; using it as it is now")
     if not path.endswith(".py"):
