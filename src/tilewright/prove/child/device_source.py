@@ -11,6 +11,8 @@ import ast
 import hashlib
 import importlib
 import linecache
+import os
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -29,25 +31,26 @@ class DeviceSource:
     def __init__(self, given: dict[str, str]):
         self.given = {str(Path(p).resolve()): t for p, t in given.items()}
         self.modules: dict[str, types.ModuleType] = {}
+        self.opened = time.time()
+
+    def read(self, path: str) -> str:
+        """Text of a file: the parent's, else the disk's, if it lay there before the candidate ran."""
+        if path in self.given:
+            return self.given[path]
+        if os.stat(path).st_ctime >= self.opened:
+            raise forged("a launched function stands in a file that was written after the kernel was loaded", path)
+        return Path(path).read_text()
 
     def function(self, file: dict[str, str], qualname: str, claimed: dict[str, Any]) -> Any:
         """The jitted function ``qualname`` of ``file``. Raises Unsupported if the file changed, or has no such one."""
         path = file["path"]
-        text = self.given.get(path)
-        if text is None:
-            text = Path(path).read_text()
+        text = self.read(path)
         if hashlib.sha256(text.encode()).hexdigest() != file["sha256"]:
-            error = Unsupported(
-                f"the launched function '{qualname}' does not come from the file that was given", where=path
-            )
-            error.tilewright_kind = "forged"  # type: ignore[attr-defined]
-            raise error
+            raise forged(f"the launched function '{qualname}' does not come from the file that was given", path)
         module = self.modules.get(path) or self._load(path, text, claimed)
         found = module.__dict__.get(qualname.rpartition(".")[2])
         if found is None or not hasattr(found, "run"):
-            error = Unsupported(f"no jitted function '{qualname}' stands at the top level of the file", where=path)
-            error.tilewright_kind = "forged"  # type: ignore[attr-defined]
-            raise error
+            raise forged(f"no jitted function '{qualname}' stands at the top level of the file", path)
         return found
 
     def _load(self, path: str, text: str, claimed: dict[str, Any]) -> types.ModuleType:
@@ -69,9 +72,10 @@ class DeviceSource:
                 self._import_from(module, node, name or "", level, path)
             case ast.FunctionDef(decorator_list=decorators) if any(_is_jit(d) for d in decorators):
                 kept = next(d for d in decorators if _is_jit(d))
-                node.decorator_list = [kept]
+                node.decorator_list = [_bare(kept)]
+                _disarm(node)
                 self._run(module, node, path)
-            case ast.Assign() | ast.AnnAssign() if _is_plain(node.value):
+            case ast.Assign() | ast.AnnAssign() if _is_plain(node.value) and _binds_names(node):
                 try:
                     self._run(module, node, path)
                 except Exception:  # a constant that needs what was left out: the launch that uses it will say so
@@ -87,7 +91,7 @@ class DeviceSource:
         other = _find(path, name, level)
         if other is None:
             return
-        loaded = self.modules.get(other) or self._load(other, self.given.get(other) or Path(other).read_text(), {})
+        loaded = self.modules.get(other) or self._load(other, self.read(other), {})
         for a in node.names:
             if a.name in loaded.__dict__:
                 module.__dict__[a.asname or a.name] = loaded.__dict__[a.name]
@@ -115,14 +119,50 @@ def _is_jit(d: ast.expr) -> bool:
     return text in ("jit", "triton.jit", "triton.runtime.jit", "tl.jit")
 
 
+def forged(what: str, path: str) -> Unsupported:
+    """A launch that is not what it says it is."""
+    error = Unsupported(what, where=path)
+    error.tilewright_kind = "forged"  # type: ignore[attr-defined]
+    return error
+
+
+def _bare(decorator: ast.expr) -> ast.expr:
+    """``jit(...)`` without arguments that act."""
+    if isinstance(decorator, ast.Call):
+        decorator.keywords = [k for k in decorator.keywords if _is_plain(k.value)]
+        decorator.args = [a for a in decorator.args if _is_plain(a)]
+    return decorator
+
+
+def _disarm(node: ast.FunctionDef) -> None:
+    """Drop what a definition would run: defaults and annotations that are more than names and constants."""
+    a = node.args
+    node.returns = None
+    for p in (*a.posonlyargs, *a.args, *a.kwonlyargs):
+        p.annotation = p.annotation if _is_plain(p.annotation) else None
+    a.defaults = [d if _is_plain(d) else ast.copy_location(ast.Constant(None), d) for d in a.defaults]
+    a.kw_defaults = [
+        d if d is None or _is_plain(d) else ast.copy_location(ast.Constant(None), d) for d in a.kw_defaults
+    ]
+
+
+def _binds_names(node: ast.Assign | ast.AnnAssign) -> bool:
+    """Whether only plain names of the module are bound: nothing of another module is changed."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    flat = [e for t in targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
+    return all(isinstance(t, ast.Name) for t in flat)
+
+
+CALLABLE = {"int", "float", "bool", "min", "max", "tl.constexpr", "triton.language.constexpr", "constexpr",
+            "triton.next_power_of_2", "triton.cdiv", "tl.cdiv", "next_power_of_2", "cdiv"}  # fmt: skip
+
+
 def _is_plain(value: ast.expr | None) -> bool:
     """Constants, arithmetic on them, names, attributes and ``constexpr(...)`` calls: nothing that acts."""
     if value is None:
         return False
     for n in ast.walk(value):
-        if isinstance(n, ast.Call) and not ast.unparse(n.func).endswith(
-            ("constexpr", "next_power_of_2", "cdiv", "float", "int")
-        ):
+        if isinstance(n, ast.Call) and ast.unparse(n.func) not in CALLABLE:
             return False
         if isinstance(n, ast.Lambda | ast.Await | ast.Yield | ast.NamedExpr | ast.ListComp | ast.GeneratorExp):
             return False
