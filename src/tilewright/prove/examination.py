@@ -25,7 +25,7 @@ from ..task.tensors import FLOATS, TensorSpec
 from ..task.tree import shape_of
 from . import compare, special
 from .case import Case, Recipe, record
-from .child.session import KernelSession, Limits, Outcome, ReferenceSession, Trouble
+from .child.session import KernelSession, Limits, Outcome, ReferenceSession, Trouble, folders
 from .finding import Finding
 from .gate import Check
 from .layouts import LAYOUTS
@@ -201,19 +201,18 @@ class Examination:
         wide = {n: _wide(v) for n, v in case.inputs.items()}
         state = {n: _wide(v) for n, v in case.state.items()}
         cotangents = {n: _wide(v) for n, v in case.cotangents.items()} if case.recipe.grad else None
-        options = {"requires_grad": case.recipe.wanted, "seed": case.recipe.seed % (1 << 31)} if case.recipe.grad else \
-            {"seed": case.recipe.seed % (1 << 31)}  # fmt: skip
-        w = case.recipe.workload
-        oracle = self.reference.run(wide, w, state=state, dtype="float64", cotangents=cotangents, **options)
-        base = self.reference.run(case.inputs, w, state=case.state,
-                                  cotangents=case.cotangents if cotangents is not None else None, observe=True,
-                                  **options)  # fmt: skip
+        options: dict[str, Any] = {"workload": case.recipe.workload, "seed": case.recipe.seed % (1 << 31)}
+        options |= {"requires_grad": case.recipe.wanted} if case.recipe.grad else {}
+        exact = {"inputs": wide, "state": state, "dtype": "float64", "cotangents": cotangents, **options}
+        plain = {"inputs": case.inputs, "state": case.state, "observe": True, **options,
+                 "cotangents": None if cotangents is None else case.cotangents}  # fmt: skip
+        oracle, base, moved = self.reference.run_many([exact, plain, self._moved(case, exact, 0)])
         if oracle.trouble is not None:
             if oracle.trouble.kind in ("crash", "timeout", "exit"):
                 self.reopen_reference()
             return Truth({}, None, {}, {}, {}, None, {}, {}, {}, refused=base.trouble or oracle.trouble)
-        note = "" if base.ok else f"no baseline in {w.dtype}: {base.trouble}"
-        sensitivity, slope = self._sensitivity(case, oracle, wide, state, cotangents, options)
+        note = "" if base.ok else f"no baseline in {case.recipe.workload.dtype}: {base.trouble}"
+        sensitivity, slope = self._sensitivity(case, oracle, moved, exact)
         return Truth(
             oracle=oracle.outputs, baseline=base.outputs if base.ok else None, sensitivity=sensitivity,
             tree=base.tree if base.ok else oracle.tree, oracle_grads=oracle.grads,
@@ -223,26 +222,28 @@ class Examination:
         )  # fmt: skip
 
     def _sensitivity(
-        self, case: Case, oracle: Outcome, wide: dict[str, Any], state: dict[str, torch.Tensor],
-        cotangents: dict[str, torch.Tensor] | None, options: dict[str, Any],
-    ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:  # fmt: skip
+        self, case: Case, oracle: Outcome, moved: Outcome, exact: dict[str, Any]
+    ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
         """How far outputs and gradients move under one rounding of the inputs; the largest of several draws where there
         are few outputs, since one draw of one number is small by luck once in a while."""
         floats = [o for o in (*oracle.outputs.values(), *oracle.grads.values()) if o.is_floating_point() and o.numel()]
-        draws = 1 if min((o.numel() for o in floats), default=compare.CROWD) >= compare.CROWD else 4
+        runs = [moved]
+        if min((o.numel() for o in floats), default=compare.CROWD) < compare.CROWD:
+            runs += self.reference.run_many([self._moved(case, exact, draw) for draw in (1, 2, 3)])
         sensitivity: dict[str, torch.Tensor] = {}
         slope: dict[str, torch.Tensor] = {}
-        for draw in range(draws):
-            moved = self.reference.run(
-                {n: _nudge(v, case.inputs[n], self.seed_for("nudge", n, draw), self._chain(case, n)) for n, v in wide.items()},
-                case.recipe.workload, state=state, dtype="float64", cotangents=cotangents, **options,
-            )  # fmt: skip
-            for into, now, before in ((sensitivity, moved.outputs, oracle.outputs), (slope, moved.grads, oracle.grads)):
+        for run in runs:
+            for into, now, before in ((sensitivity, run.outputs, oracle.outputs), (slope, run.grads, oracle.grads)):
                 for n, o in before.items():
                     if n in now and o.is_floating_point() and now[n].shape == o.shape:
                         d = (now[n] - o).abs()
                         into[n] = torch.fmax(into[n], d) if n in into else d
         return sensitivity, slope
+
+    def _moved(self, case: Case, exact: dict[str, Any], draw: int) -> dict[str, Any]:
+        """The oracle's run with its inputs moved by one rounding."""
+        return {**exact, "inputs": {n: _nudge(v, case.inputs[n], self.seed_for("nudge", n, draw), self._chain(case, n))
+                                    for n, v in exact["inputs"].items()}}  # fmt: skip
 
     def _chain(self, case: Case, name: str) -> int | None:
         """The axis along which a long sum runs, for a recipe that says so (``chain``: the dim's name)."""
@@ -253,7 +254,8 @@ class Examination:
         """A new child for the reference, after the old one died."""
         path, options = self.reference.opened  # type: ignore[attr-defined]
         self.reference.close()
-        self.reference = ReferenceSession(limits=self.limits, sandbox=self.sandbox)
+        reads = folders(path, *options.values())
+        self.reference = ReferenceSession(limits=self.limits, sandbox=self.sandbox, reads=reads)
         self.reference.opened = (path, options)  # type: ignore[attr-defined]
         self.reference.describe(path, **options)
 

@@ -13,7 +13,7 @@ from ..errors import TaskError
 from ..kernel import Kernel, read
 from ..task.task import TaskSheet
 from .child.pool import server
-from .child.session import Limits, ReferenceSession, Trouble
+from .child.session import Limits, ReferenceSession, Trouble, folders
 from .examination import Examination, Progress
 from .gates import all_gates
 from .verdict import Claim, GateReport, Verdict, decide
@@ -24,7 +24,7 @@ def open_task(problem: str, *, overrides: str | None = None, reference: str | No
     """Read a problem in a sealed child. Raises TaskError with the place in the user's file."""
     if not Path(problem.partition("::")[0]).exists():
         raise TaskError(f"problem '{problem}' does not exist", remedy="check the path")
-    session = ReferenceSession(limits=limits, sandbox=sandbox)
+    session = ReferenceSession(limits=limits, sandbox=sandbox, reads=folders(problem, overrides, reference))
     sheet = session.describe(problem, overrides=overrides, reference=reference)
     if isinstance(sheet, Trouble):
         session.close()

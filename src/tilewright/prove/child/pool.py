@@ -96,6 +96,11 @@ class ForkServer:
             return self._pids.pop(ticket)
 
     @property
+    def process_id(self) -> int:
+        """Of the server, or of the process that waits for it."""
+        return self._process.pid
+
+    @property
     def alive(self) -> bool:
         return self.owner == os.getpid() and self._process.poll() is None
 

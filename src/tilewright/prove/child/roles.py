@@ -14,7 +14,8 @@ from typing import Any
 from . import ends, transport
 from .transport import Bundle
 
-ROLES = {"reference": "role_reference", "kernel": "role_kernel", "evaluator": "role_evaluator"}
+ROLES = {"reference": "role_reference", "kernel": "role_kernel", "evaluator": "role_evaluator",
+         "escapes": "escapes"}  # fmt: skip
 
 
 def preload() -> None:
@@ -33,7 +34,21 @@ def answer(role: Any, head: dict[str, Any], fds: list[int]) -> tuple[dict[str, A
     return {**reply, "ticket": head.get("ticket")}, out
 
 
+def _batch(role: Any, head: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], list[Bundle]]:
+    """Several requests in one message, answered in order; each has its own bundles and its own error."""
+    replies, out = [], []
+    for request in head["requests"]:
+        count = len(request["bundles"])
+        reply, made = _answer(role, request, fds[:count])
+        fds = fds[count:]
+        replies.append({**reply, "made": len(made)})
+        out += made
+    return {"answers": replies, "bundles": [b.head for b in out]}, out
+
+
 def _answer(role: Any, head: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], list[Bundle]]:
+    if head.get("do") == "batch":
+        return _batch(role, head, fds)
     bundles: list[Bundle] = []
     try:
         bundles = [Bundle.open(h, fd) for h, fd in zip(head.get("bundles", []), fds, strict=True)]

@@ -32,12 +32,13 @@ Inputs = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a child may use: seconds per request, bytes of memory and of one file, processes."""
+    """What a child may use: seconds per request, bytes of memory, of one file and of all its files, processes."""
 
     seconds: float = 60.0
     memory_bytes: int = 8 << 30
     file_bytes: int = 2 << 30
     processes: int = 64
+    scratch_bytes: int = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,11 @@ def split(inputs: Inputs) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     return tensors, {n: tree.flatten(v)[0] for n, v in inputs.items() if n not in tensors}
 
 
+def folders(*files: str | None) -> tuple[str, ...]:
+    """Folders of files that a child must be able to read (``file.py::name`` is taken as ``file.py``)."""
+    return tuple(str(Path(f.partition("::")[0]).resolve().parent) for f in files if f)
+
+
 class ReferenceSession(Session):
     """The reference in its sealed child."""
 
@@ -226,12 +232,29 @@ class ReferenceSession(Session):
             return trouble(answer["error"])
         return Calling.model_validate(answer["calling"]), out[0].tensors(copy=True)
 
-    def run(
-        self, inputs: Inputs, workload: Workload, *, state: Mapping[str, torch.Tensor] | None = None,
+    def run(self, inputs: Inputs, workload: Workload, **options: Any) -> Outcome:
+        """The reference's result on ``inputs``. Options: ``state``, ``dtype`` ("float64": the oracle),
+        ``requires_grad``, ``cotangents``, ``seed``, ``observe``."""
+        return self.run_many([{"inputs": inputs, "workload": workload, **options}])[0]
+
+    def run_many(self, runs: list[dict[str, Any]]) -> list[Outcome]:
+        """Several runs in one message; each is a dict of the arguments of ``run``."""
+        requests = [self._request(**r) for r in runs]
+        heads = [{**head, "bundles": [b.head for b in bundles]} for head, bundles in requests]
+        answer, out = self.request({"do": "batch", "requests": heads}, tuple(b for _, bundles in requests for b in bundles))
+        if "error" in answer:
+            return [Outcome(trouble=trouble(answer["error"])) for _ in runs]
+        outcomes = []
+        for one in answer["answers"]:
+            outcomes.append(self._result(one, out[: one["made"]]))
+            out = out[one["made"] :]
+        return outcomes
+
+    def _request(
+        self, *, inputs: Inputs, workload: Workload, state: Mapping[str, torch.Tensor] | None = None,
         dtype: str | None = None, requires_grad: tuple[str, ...] = (),
         cotangents: Mapping[str, torch.Tensor] | None = None, seed: int = 0, observe: bool = False,
-    ) -> Outcome:  # fmt: skip
-        """The reference's result on ``inputs``. ``dtype="float64"``: the oracle."""
+    ) -> tuple[dict[str, Any], list[Bundle]]:  # fmt: skip
         tensors, scalars = split(inputs)
         bundles = [Bundle.pack(tensors)]
         bundles += [Bundle.pack(state)] if state is not None else []
@@ -239,7 +262,9 @@ class ReferenceSession(Session):
         head = {"do": "reference", "order": list(inputs), "scalars": scalars, "workload": workload.model_dump(mode="json"),
                 "dtype": dtype, "has_state": state is not None, "has_cotangents": cotangents is not None,
                 "requires_grad": list(requires_grad), "seed": seed, "observe": observe}  # fmt: skip
-        answer, out = self.request(head, tuple(bundles))
+        return head, bundles
+
+    def _result(self, answer: dict[str, Any], out: list[Bundle]) -> Outcome:
         if "error" in answer:
             return Outcome(trouble=trouble(answer["error"]))
         return Outcome(
