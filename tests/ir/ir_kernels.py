@@ -464,3 +464,10 @@ def logsumexp(x, y, n, BLOCK: tl.constexpr):
         d = d * tl.exp(m - m_new) + tl.sum(tl.exp(v - m_new))
         m = m_new
     tl.store(y + row, m + tl.log(d))
+
+
+@triton.jit
+def does_not_compile(x, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(x + i, tl.dot(v, v))

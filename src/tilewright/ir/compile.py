@@ -52,8 +52,14 @@ _memory: dict[str, Compiled] = {}
 _binders: dict[tuple[int, tuple[Any, ...]], tuple[Any, Any]] = {}
 
 
-def compile(fn: Any, args: tuple[Any, ...] | list[Any], kwargs: dict[str, Any] | None = None, *,
-            target: tuple[str, int | str, int] = CUDA_90, cache: str | os.PathLike[str] | None = None) -> Compiled:  # fmt: skip
+def compile(
+    fn: Any,
+    args: tuple[Any, ...] | list[Any],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    target: tuple[str, int | str, int] = CUDA_90,
+    cache: str | os.PathLike[str] | None = None,
+) -> Compiled:
     """Compiles ``fn`` (a ``@triton.jit`` function) for these arguments: tensors or ``Pointer`` for pointers, Python
     numbers, and constexprs, by position or by name; options such as ``num_warps`` by name. ``cache`` is a folder for
     TTIR text. Raises KernelError with Triton's message and the line where the kernel doesn't compile."""
@@ -158,7 +164,7 @@ def _lower(fn: Any, source: Any, backend: Any, options: Any, target: tuple[Any, 
         raise
     except Exception as e:
         line = getattr(getattr(e, "node", None), "lineno", None)
-        first = getattr(fn, "starting_line_number", 1)
+        first = _def_line(fn)
         where = where_of(fn) if line is None else f"{_file(fn)}:{first + line - 1}"
         cause = e.__cause__ or e.__context__
         reason = getattr(e, "error_message", None) or (str(cause) if cause else str(e))
@@ -171,7 +177,16 @@ def _file(fn: Any) -> str:
 
 def where_of(fn: Any) -> str:
     """``file:line`` of a kernel's definition."""
-    return f"{_file(fn)}:{getattr(fn, 'starting_line_number', 0)}"
+    return f"{_file(fn)}:{_def_line(fn)}"
+
+
+def _def_line(fn: Any) -> int:
+    """Line of ``def``, below the decorators: what Triton counts a kernel's lines from."""
+    first = getattr(fn, "starting_line_number", 1)
+    for i, line in enumerate(getattr(fn, "raw_src", None) or []):
+        if line.strip().startswith("def "):
+            return first + i
+    return first
 
 
 def _key(fn: Any, signature: Any, constexprs: Any, attrs: Any, options: Any, target: Any) -> str:

@@ -10,63 +10,20 @@ value from an enclosing frame is narrowed to the frame's lanes when first asked 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..errors import InternalError, Unsupported
+from ..errors import Unsupported
 from .domains.base import Domain
+from .frames import Frame, Lanes
 from .memory import SPACING, Memory
 from .ops import load as load_rules
 from .program import Block, Function, Op, Program, Region, Type
 from .values import Ptr, expand_lead, int_dtype, merge, nbytes, struct
 
 MAX_ITERATIONS = 1 << 20
-
-
-@dataclass(slots=True)
-class Lanes:
-    """``ids`` are positions in launch order (x fastest), ascending."""
-
-    ids: Tensor
-    n: int
-
-
-@dataclass(slots=True)
-class Frame:
-    """Values of one scope. ``rel`` are this frame's lanes within the parent's (None: the same lanes); ``repeat`` is set
-    where each parent lane stands for that many lanes (regions on elements). ``blocks`` are the frames of blocks
-    already run in the same function, where control flow is a graph."""
-
-    parent: Frame | None
-    lanes: Lanes
-    rel: Tensor | None = None
-    repeat: int | None = None
-    values: dict[int, Any] = field(default_factory=dict)
-    blocks: list[Frame] = field(default_factory=list)
-
-    def get(self, key: int) -> Any:
-        value = self.values.get(key)
-        if value is None:
-            value = self.values[key] = self.outer(key)
-        return value
-
-    def outer(self, key: int) -> Any:
-        for block in self.blocks:
-            if key in block.values:
-                return self.narrow(block.values[key], torch.searchsorted(block.lanes.ids, self.lanes.ids))
-        if self.parent is None:
-            raise InternalError(f"value {key} has no definition")
-        value = self.parent.get(key)
-        repeat = self.repeat
-        if repeat is not None and value.shape[0] != 1:
-            return struct(value, lambda t: t.repeat_interleave(repeat, 0))
-        return value if self.rel is None else self.narrow(value, self.rel)
-
-    def narrow(self, value: Any, rel: Tensor) -> Any:
-        return value if value.shape[0] == 1 else struct(value, lambda t: t.index_select(0, rel))
 
 
 class Evaluator:
@@ -239,7 +196,7 @@ class Evaluator:
 
     # -- control flow
     def graph(self, f: Function) -> list[Any]:
-        """Blocks in topological order; lanes that reach a block wait there for the others. Triton makes no loops here."""
+        """Blocks in topological order; lanes that reach a block wait there for the others."""
         order = self.order(f)
         base = self.frame
         everyone = torch.arange(base.lanes.n)

@@ -8,6 +8,7 @@ reads need no tracking, so they cost nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from .records import KEPT, Access, Fault, Race, Undefined, Uninitialised, Writes
 from .values import FLOATS, Ptr, bits, int_dtype
 
 MANY = -1
+Same = Callable[[Tensor], bool]
 SPACING = 1 << 44
 
 
@@ -185,28 +187,23 @@ class Memory:
             table[index[shared]] = MANY
         return together, now
 
-    def saw_write(self, buffer: Buffer, index: Tensor, mine: Tensor, where: str, before: Any, values: Any) -> None:
-        """Tracks a store that has been done; ``before`` are the elements' old values."""
+    def before_write(self, buffer: Buffer, index: Tensor, mine: Tensor, where: str, same: Same) -> None:
+        """Looks, before a store is done, for programs that were there first; ``same`` says whether chosen entries
+        already hold what is stored."""
         other = buffer.writer.index_select(0, index)
         bad = (other != 0) & (other != mine)
         if bool(bad.any()):
-            same = bool(self.domain_equal(buffer, before, values)[bad].all())
-            self.race("write/write", where, buffer, index[bad], mine[bad], other[bad], same)
+            self.race("write/write", where, buffer, index[bad], mine[bad], other[bad], same(bad))
         self.clash("read/write", where, buffer, buffer.reader, index, mine)
         self.clash("atomic/write", where, buffer, buffer.atomic, index, mine)
+
+    def after_write(self, buffer: Buffer, index: Tensor, mine: Tensor, where: str, same: Same) -> None:
+        """Tracks a store that has been done, and programs that met in it."""
         together, winner = self.stamp(buffer.writer, index, mine)
         if bool(together.any()):
-            after = (
-                self.domain.take(buffer.storage, index)
-                if buffer.elem in FLOATS
-                else buffer.storage.index_select(0, index)
-            )
-            same = bool(self.domain_equal(buffer, after, values)[together].all())
-            self.race("write/write", where, buffer, index[together], mine[together], winner[together], same)
+            at = index[together]
+            self.race("write/write", where, buffer, at, mine[together], winner[together], same(together))
         buffer.count.index_add_(0, index, torch.ones(1, dtype=torch.int32).expand(len(index)))
-
-    def domain_equal(self, buffer: Buffer, a: Any, b: Any) -> Tensor:
-        return self.domain.equal(a, b) if buffer.elem in FLOATS else a == b
 
     # -- results
     def writes(self) -> dict[str, Writes]:

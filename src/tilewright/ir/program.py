@@ -88,8 +88,8 @@ class Function:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """``entry`` is the kernel; ``functions`` holds it and what it calls. ``sha256`` is that of the IR without locations:
-    the same computation has the same hash wherever its file lies."""
+    """``entry`` is the kernel; ``functions`` holds it and what it calls. ``sha256`` is that of the IR without
+    locations: the same computation has the same hash wherever its file lies."""
 
     entry: Function
     functions: dict[str, Function]
@@ -136,7 +136,7 @@ def _written(program: Program) -> frozenset[int] | None:
         changed = False
         for op, source, target in _flows(program):
             known = roots.get(source)
-            if not known or target not in carries and target >= 0:
+            if not known or (target not in carries and target >= 0):
                 continue
             if target < 0:
                 if op.name == "tt.int_to_ptr":

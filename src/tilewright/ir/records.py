@@ -27,8 +27,11 @@ class Fault:
 
     def __str__(self) -> str:
         side = "before the start" if self.offset < 0 else "beyond the end"
-        return (f"{self.where}: {self.kind} {side} of '{self.argument}': element {self.offset} of {self.size}, program "
-                f"{self.program} ({self.count} elements in all{', let through by the mask' if self.masked else ''})")  # fmt: skip
+        through = ", let through by the mask" if self.masked else ""
+        return (
+            f"{self.where}: {self.kind} {side} of '{self.argument}': element {self.offset} of {self.size}, "
+            f"program {self.program} ({self.count} elements in all{through})"
+        )
 
 
 @dataclass(frozen=True)

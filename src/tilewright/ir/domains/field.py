@@ -1,7 +1,7 @@
-"""Field domain: numbers are random residues in two rings, so equal formulas agree and different ones almost never do.
+"""Field domain: numbers are random residues in two rings, so equal formulas agree and different ones hardly ever.
 
-After Mirage (Wu et al., Mirage: a multi-level superoptimizer for tensor programs, OSDI 2025) and Li & Wu (Equivalence of
-tensor programs with exponentials, ITCS 2026), with real fields: P = 2Q + 1 and Q are primes of 23 bits, g has order Q
+After Mirage (Wu et al., Mirage: a multi-level superoptimizer for tensor programs, OSDI 2025) and Li & Wu (ITCS 2026,
+arXiv 2506.04529), with real fields: P = 2Q + 1 and Q are primes of 23 bits, g has order Q
 modulo P and exp(x) is g^(x mod Q) modulo P, which has exp(a + b) = exp(a) exp(b). What is exponentiated once is known
 modulo P alone; a second exp is Unsupported. Agreement of polynomials and quotients of degree d is wrong with
 probability d/Q a draw (Schwartz–Zippel); for formulas with exp there is no proved bound.

@@ -169,7 +169,7 @@ def divui(ev: Any, op: Op, a: Tensor, b: Tensor) -> Tensor:
 
 @rule("arith.remui")
 def remui(ev: Any, op: Op, a: Tensor, b: Tensor) -> Tensor:
-    a, b, zero = _guard(ev, op, a, b)
+    a, b, _ = _guard(ev, op, a, b)
     return _udivmod(a, b, op.type.elem)[1]
 
 

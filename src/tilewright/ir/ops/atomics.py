@@ -107,6 +107,14 @@ def _rounds(ev: Any, buffer: Buffer, index: Tensor, t: Type, update: Any) -> Any
     return take_flat(concat_lanes(pieces), torch.argsort(torch.cat(places)), t, ev)
 
 
+_SIMPLE: dict[str, Any] = {
+    "add": torch.add,
+    "and": torch.bitwise_and,
+    "or": torch.bitwise_or,
+    "xor": torch.bitwise_xor,
+    "max": torch.maximum,
+    "min": torch.minimum,
+}
 _FLOAT = {"fadd": "add", "add": "add", "max": "maxnum", "min": "minnum"}
 
 
@@ -117,10 +125,8 @@ def _combine(ev: Any, op: Op, kind: str, now: Any, value: Any, t: Type) -> Any:
         if kind not in _FLOAT:
             raise Unsupported(f"atomic {kind} on {t.elem}", where=op.loc)
         return ev.domain.apply(_FLOAT[kind], Type(t.elem), (now, value), op.loc)
-    simple: dict[str, Any] = {"add": torch.add, "and": torch.bitwise_and, "or": torch.bitwise_or, "xor": torch.bitwise_xor,
-              "max": torch.maximum, "min": torch.minimum}  # fmt: skip
-    if kind in simple:
-        return simple[kind](now, value)
+    if kind in _SIMPLE:
+        return _SIMPLE[kind](now, value)
     if kind in ("umax", "umin"):
         return _extreme(_like(op, t), now, value, False, kind == "umax")
     raise Unsupported(f"atomic {kind}", where=op.loc)

@@ -112,23 +112,28 @@ def store_at(ev: Any, ptr: Ptr, value: Any, mask: Tensor | None, t: Type, where:
 
 def _store(ev: Any, buffer: Buffer, ptr: Ptr, value: Any, mask: Tensor | None, t: Type, where: str) -> None:
     memory = ev.memory
-    index, values, mine, off, keep = flatten(ev, buffer, ptr, value, mask, "store", t, where)
+    index, values, mine, *_ = flatten(ev, buffer, ptr, value, mask, "store", t, where)
     if index.numel() == 0:
         return
     storage = memory.view(buffer, t.elem, where)
     if t.elem == "i1":
         values = values.to(torch.int8)
+
+    def same(chosen: Tensor) -> bool:
+        now = _take(ev, storage, index[chosen], t)
+        then = take_flat(values, chosen.nonzero().reshape(-1), t, ev)
+        return bool((ev.domain.equal(now, then) if t.is_float else now == then).all())
+
     if buffer.tracked:
-        before = ev.domain.take(storage, index) if t.is_float else storage.index_select(0, index)
+        memory.before_write(buffer, index, mine, where, same)
     if t.is_float:
-        stored = ev.domain.put(storage, index, values)
+        storage = ev.domain.put(storage, index, values)
         if buffer.elem == t.elem:
-            buffer.storage = stored
+            buffer.storage = storage
     else:
         storage[index] = values
     if buffer.tracked:
-        same_type = buffer.elem == t.elem
-        memory.saw_write(buffer, index, mine, where, before if same_type else None, values if same_type else None)
+        memory.after_write(buffer, index, mine, where, same)
 
 
 def flatten(
@@ -186,7 +191,8 @@ def block_at(ev: Any, desc: Desc, starts: tuple[Tensor, ...], shape: tuple[int, 
         step = at * desc.strides[d].reshape(-1, *([1] * rank))
         off = step if off is None else off + step
         mask = inside if mask is None else mask & inside
-    assert off is not None and mask is not None
+    assert off is not None
+    assert mask is not None
     base = struct(desc.base, lambda x: x.reshape(-1, *([1] * rank)))
     off, mask = torch.broadcast_tensors(base.off + off, mask)
     buf = base.buf if isinstance(base.buf, int) else base.buf.expand_as(off)

@@ -48,22 +48,30 @@ def reduce(ev: Any, op: Op, *args: Any) -> Any:
     ops = op.regions[0].blocks[0].ops
     halves = len(ops) == 2 and ops[0].name in _COMMUTATIVE
     while (n := values[0].shape[-1]) > 1:
-        odd = None
-        if n % 2:
-            odd = [struct(v, lambda t: t[..., n - 1 :]) for v in values]
-            values = [struct(v, lambda t: t[..., : n - 1]) for v in values]
-        half = n // 2
+        odd = _cut(values, slice(n - 1, n)) if n % 2 else None
+        even = n - n % 2
         if halves:
-            left = [struct(v, lambda t: t[..., :half]) for v in values]
-            right = [struct(v, lambda t: t[..., half : 2 * half]) for v in values]
+            left, right = _cut(values, slice(0, even // 2)), _cut(values, slice(even // 2, even))
         else:
-            left = [struct(v, lambda t: t[..., 0::2]) for v in values]
-            right = [struct(v, lambda t: t[..., 1::2]) for v in values]
+            left, right = _cut(values, slice(0, even, 2)), _cut(values, slice(1, even, 2))
         values = _combine(ev, op, left, right)
         if odd is not None:
-            values = [struct_n([v, o], lambda ts: torch.cat(list(ts), -1)) for v, o in zip(values, odd, strict=True)]
-    out = [struct(v, lambda t: t.reshape(t.shape[:-1])) for v in values]
-    return out[0] if len(out) == 1 else tuple(out)
+            values = _join(values, odd)
+    return _result([struct(v, lambda t: t.reshape(t.shape[:-1])) for v in values])
+
+
+def _cut(values: list[Any], part: slice) -> list[Any]:
+    """A part of each value's last axis."""
+    return [struct(v, lambda t: t[..., part]) for v in values]
+
+
+def _join(left: list[Any], right: list[Any]) -> list[Any]:
+    """Values joined along the last axis."""
+    return [struct_n(pair, lambda ts: torch.cat(list(ts), -1)) for pair in zip(left, right, strict=True)]
+
+
+def _result(values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else tuple(values)
 
 
 def _alike(values: list[Any]) -> list[Any]:
@@ -80,16 +88,12 @@ def scan(ev: Any, op: Op, *args: Any) -> Any:
         values = [struct(v, lambda t: t.flip(-1)) for v in values]
     n, reach = values[0].shape[-1], 1
     while reach < n:
-        left = [struct(v, lambda t: t[..., : n - reach]) for v in values]
-        right = [struct(v, lambda t: t[..., reach:]) for v in values]
-        head = [struct(v, lambda t: t[..., :reach]) for v in values]
-        done = _combine(ev, op, left, right)
-        values = [struct_n([h, d], lambda ts: torch.cat(list(ts), -1)) for h, d in zip(head, done, strict=True)]
+        done = _combine(ev, op, _cut(values, slice(0, n - reach)), _cut(values, slice(reach, n)))
+        values = _join(_cut(values, slice(0, reach)), done)
         reach *= 2
     if reverse:
         values = [struct(v, lambda t: t.flip(-1)) for v in values]
-    out = [struct(v, lambda t: t.movedim(-1, axis + 1)) for v in values]
-    return out[0] if len(out) == 1 else tuple(out)
+    return _result([struct(v, lambda t: t.movedim(-1, axis + 1)) for v in values])
 
 
 @rule("tt.map_elementwise")
@@ -106,7 +110,7 @@ def map_elementwise(ev: Any, op: Op, *args: Any) -> Any:
     for r in range(len(op.results)):
         parts = [struct(v, lambda t: t.expand(count)) for v in out[r * pack : (r + 1) * pack]]
         results.append(struct_n(parts, lambda ts: torch.stack(list(ts), -1).reshape(shape)))
-    return results[0] if len(results) == 1 else tuple(results)
+    return _result(results)
 
 
 def _column(x: Any, i: int) -> Any:

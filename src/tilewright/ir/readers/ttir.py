@@ -198,8 +198,9 @@ class _Reader:
         words = _WORD.match(body)
         if words:
             attrs["words"] = tuple(w for w in re.split(r"[, ]+", words.group(0)) if w)
-        if body.startswith("\x00"):
-            attrs["text"] = strings[int(body[1 : body.index("\x00", 1)])]
+        quoted = re.search("(?<!= )\x00(\\d+)\x00", body)
+        if quoted:
+            attrs["text"] = strings[int(quoted.group(1))]
         for flag in ("allow_reorder", "efficient_layout"):
             if re.search(rf"\b{flag}\b", body):
                 attrs[flag] = True
@@ -343,5 +344,6 @@ def _split_types(rest: str) -> tuple[str, str]:
     """Body and types of an operation: the types follow the last top-level `` : ``."""
     parts = split_top(f" {rest}", " : ")
     if len(parts) < 2:
-        return rest, ""
+        arrow = split_top(f" {rest}", " -> ")
+        return (arrow[0], f"() -> {arrow[1]}") if len(arrow) == 2 else (rest, "")
     return " : ".join(parts[:-1]), parts[-1]
