@@ -26,6 +26,7 @@ from ..task.tree import shape_of
 from . import compare, special
 from .case import Case, Recipe, record
 from .child.session import KernelSession, Limits, Outcome, ReferenceSession, Trouble, folders
+from .cotangents import COTANGENTS
 from .finding import Finding
 from .gate import Check
 from .layouts import LAYOUTS
@@ -181,7 +182,8 @@ class Examination:
         for name, y in model.items():
             if y.is_floating_point():
                 g = values.generator(self.seed_for("cotangent", name, case.recipe.seed))
-                cotangents[name] = torch.randn(y.shape, generator=g, dtype=torch.float32).to(y.dtype)
+                drawn = torch.randn(y.shape, generator=g, dtype=torch.float32).to(y.dtype)
+                cotangents[name] = COTANGENTS[case.recipe.cotangent](drawn)
         return replace(case, cotangents=cotangents)
 
     # ---------------------------------------------------------------- truth
