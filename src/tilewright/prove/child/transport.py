@@ -24,6 +24,7 @@ import torch
 
 HEAD = struct.Struct("!2sBBI")
 MAX_HEAD = 64 << 20
+MAX_FDS = 128
 PAGE = mmap.PAGESIZE
 GUARD = PAGE
 
@@ -81,7 +82,7 @@ def _read(sock: socket.socket, size: int, deadline: float | None, fds: list[int]
         else:
             sock.settimeout(None)
         try:
-            data, rights, _, _ = sock.recvmsg(size - len(chunks), socket.CMSG_SPACE(8 * 4))
+            data, rights, _, _ = sock.recvmsg(size - len(chunks), socket.CMSG_SPACE(MAX_FDS * 4))
         except TimeoutError:
             raise Timeout from None
         except OSError as e:
@@ -143,7 +144,7 @@ class Bundle:
                     torch.empty(0, dtype=torch.uint8).set_(raw) if raw.nbytes() else torch.empty(0, dtype=torch.uint8)
                 )
             else:
-                key, first = id(t), t.storage_offset()
+                key, first = -1 - len(storages), t.storage_offset()
                 data = torch.empty(0, dtype=torch.uint8)
                 if t.numel():
                     begin = first * t.element_size()
@@ -223,21 +224,19 @@ class Bundle:
     def damage(self, before: torch.Tensor) -> list[tuple[str, int]]:
         """Bytes that changed outside every storage since ``before`` (a copy of ``bytes()``): which tensor's guard zone
         (``after x`` / ``before x``), and how many bytes."""
-        now = self.bytes()
-        changed = (now != before).nonzero().flatten()
-        names = {s["index"]: next(n for n, e in self.head["tensors"].items() if e["storage"] == s["index"])
-                 for s in self.head["storages"]}  # fmt: skip
+        changed = self.bytes() != before
+        for s in self.head["storages"]:
+            changed[s["begin"] : s["begin"] + s["nbytes"]] = False
+        if not bool(changed.any()):
+            return []
+        names = {e["storage"]: n for n, e in reversed(self.head["tensors"].items())}
         found: dict[str, int] = {}
-        for at in changed.tolist():
+        for at in changed.nonzero().flatten().tolist():
             where = self._zone(at, names)
-            if where:
-                found[where] = found.get(where, 0) + 1
+            found[where] = found.get(where, 0) + 1
         return sorted(found.items())
 
     def _zone(self, at: int, names: dict[int, str]) -> str:
-        for s in self.head["storages"]:
-            if s["begin"] <= at < s["begin"] + s["nbytes"]:
-                return ""
         nearest = min(
             self.head["storages"], key=lambda s: min(abs(at - s["begin"]), abs(at - s["begin"] - s["nbytes"]))
         )

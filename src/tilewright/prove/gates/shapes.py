@@ -27,7 +27,7 @@ from ..verdict import Claim, Role
 if TYPE_CHECKING:
     from ..examination import Examination
 
-MOST = 64
+MOST = 48
 HOSTILE = ("all_negative", "shifted_100", "large")
 CHAIN = 2048
 EXPENSIVE_S = 1.5
