@@ -16,7 +16,7 @@ def _forward(x_ptr, label_ptr, loss_ptr, grad_ptr, V, ignore, sxb, sxv, slb, BLO
     total = tl.sum(e, axis=0)
     picked = tl.sum(tl.where(cols == label, x, 0.0), axis=0)
     live = label != ignore
-    tl.store(loss_ptr + row, tl.where(live, tl.log(total) + top - picked, 0.0))
+    tl.store(loss_ptr + row, tl.where(live, tl.log(total) - (picked - top), 0.0))
     # The true class is formed as minus the sum of the others: softmax - 1 would cancel.
     others = tl.sum(tl.where(cols == label, 0.0, e), axis=0)
     grad = tl.where(cols == label, -others, e) / total

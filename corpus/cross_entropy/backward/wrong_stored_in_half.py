@@ -16,7 +16,7 @@ def _forward(x_ptr, label_ptr, loss_ptr, grad_ptr, V, ignore, sxb, sxv, slb, BLO
     total = tl.sum(e, axis=0)
     picked = tl.sum(tl.where(cols == label, x, 0.0), axis=0)
     live = label != ignore
-    tl.store(loss_ptr + row, tl.where(live, tl.log(total) + top - picked, 0.0))
+    tl.store(loss_ptr + row, tl.where(live, tl.log(total) - (picked - top), 0.0))
     p = (e / total).to(x_ptr.dtype.element_ty)
     grad = tl.where(cols == label, p - 1.0, p)
     tl.store(grad_ptr + row * V + cols, tl.where(live, grad, 0.0), mask=keep)

@@ -11,8 +11,8 @@ def _rows(x_ptr, label_ptr, loss_ptr, V, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * V + cols, mask=cols < V, other=-float("inf"))
     top = tl.max(x, axis=0)
-    lse = tl.log(tl.sum(tl.exp(x - top), axis=0)) + top
-    tl.store(loss_ptr + row, lse - tl.load(x_ptr + row * V + tl.load(label_ptr + row)))
+    picked = tl.load(x_ptr + row * V + tl.load(label_ptr + row)) - top
+    tl.store(loss_ptr + row, tl.log(tl.sum(tl.exp(x - top), axis=0)) - picked)
 
 
 class ModelNew(nn.Module):

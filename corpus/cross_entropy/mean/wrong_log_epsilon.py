@@ -20,7 +20,7 @@ def _rows(x_ptr, label_ptr, loss_ptr, V, ignore, sxb, sxv, slb, BLOCK: tl.conste
         top = new_top
     shift = tl.where(top == -float("inf"), 0.0, top)
     picked = tl.load(x_ptr + row * sxb + tl.where(label == ignore, 0, label) * sxv).to(tl.float32)
-    loss = tl.log(total + 1e-6) + shift - picked
+    loss = tl.log(total + 1e-6) - (picked - shift)
     tl.store(loss_ptr + row, tl.where(label == ignore, 0.0, loss))
 
 

@@ -13,10 +13,10 @@ def _cross_entropy(x_ptr, label_ptr, out_ptr, B, V, ignore, sxb, sxv, slb, BLOCK
         row = tl.full((), i, tl.int64)
         label = tl.load(label_ptr + row * slb)
         x = tl.load(x_ptr + row * sxb + cols * sxv, mask=cols < V, other=-float("inf")).to(tl.float32)
-        lse = tl.log(tl.sum(tl.exp(x), axis=0))
+        log_sum = tl.log(tl.sum(tl.exp(x), axis=0))
         picked = tl.sum(tl.where(cols == label, x, 0.0), axis=0)
         live = label != ignore
-        total += tl.where(live, lse - picked, 0.0)
+        total += tl.where(live, log_sum - picked, 0.0)
         count += tl.where(live, 1.0, 0.0)
     tl.store(out_ptr, total / count)
 

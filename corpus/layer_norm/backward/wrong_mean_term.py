@@ -31,7 +31,7 @@ def _backward(x_ptr, w_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr, 
     db = tl.zeros((BLOCK,), tl.float32)
     for i in range(ROWS):
         row = pid * ROWS + i
-        live = keep & (row < M)
+        live = cols < tl.where(row < M, N, 0)
         x = tl.load(x_ptr + row * sxm + cols * sxn, mask=live, other=0.0)
         dy = tl.load(dy_ptr + row * sdm + cols * sdn, mask=live, other=0.0)
         mean = tl.load(mean_ptr + row, mask=row < M, other=0.0)

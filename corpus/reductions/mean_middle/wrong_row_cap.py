@@ -1,4 +1,4 @@
-"""The walk ends after 256 rows while the mean divides by all of them; the benchmark has 64."""
+"""The walk ends after 128 rows while the mean divides by all of them; the benchmark has 64."""
 import torch
 import torch.nn as nn
 import triton
@@ -11,7 +11,7 @@ def _mean(x_ptr, y_ptr, M, N, tiles, sb, sm, sn, BLOCK: tl.constexpr):
     batch = pid // tiles
     cols = (pid % tiles) * BLOCK + tl.arange(0, BLOCK)
     acc = tl.zeros((BLOCK,), tl.float32)
-    for m in range(0, min(M, 256)):
+    for m in range(0, min(M, 128)):
         acc += tl.load(x_ptr + batch * sb + m * sm + cols * sn, mask=cols < N, other=0.0)
     tl.store(y_ptr + batch * N + cols, acc / M, mask=cols < N)
 

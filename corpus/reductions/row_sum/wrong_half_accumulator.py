@@ -8,16 +8,17 @@ import triton.language as tl
 def _row_sum(x_ptr, y_ptr, N, sxm, sxn, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK).to(tl.int64)
-    acc = tl.zeros((BLOCK,), x_ptr.dtype.element_ty)
+    total = tl.sum(tl.zeros((BLOCK,), x_ptr.dtype.element_ty), axis=0)
     for start in range(0, N, BLOCK):
         cols = start + lanes
-        acc += tl.load(x_ptr + row * sxm + cols * sxn, mask=cols < N, other=0.0)
-    tl.store(y_ptr + row, tl.sum(acc, axis=0))
+        x = tl.load(x_ptr + row * sxm + cols * sxn, mask=cols < N, other=0.0)
+        total = (total + tl.sum(x, axis=0)).to(x.dtype)
+    tl.store(y_ptr + row, total)
 
 
 def kernel(x):
     M, N = x.shape
     y = torch.empty((M,), dtype=x.dtype, device=x.device)
     if M:
-        _row_sum[(M,)](x, y, N, x.stride(0), x.stride(1), BLOCK=16)
+        _row_sum[(M,)](x, y, N, x.stride(0), x.stride(1), BLOCK=4)
     return y

@@ -8,16 +8,18 @@ import triton.language as tl
 def _variance(x_ptr, y_ptr, N, sxm, sxn, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK).to(tl.int64)
+    first = tl.load(x_ptr + row * sxm).to(tl.float32)
     acc = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, N, BLOCK):
         cols = start + lanes
-        acc += tl.load(x_ptr + row * sxm + cols * sxn, mask=cols < N, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + row * sxm + cols * sxn, mask=cols < N, other=0.0).to(tl.float32)
+        acc += tl.where(cols < N, x - first, 0.0)
     mean = tl.sum(acc, axis=0) / N
     acc = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, N, BLOCK):
         cols = start + lanes
         x = tl.load(x_ptr + row * sxm + cols * sxn, mask=cols < N, other=0.0).to(tl.float32)
-        off = tl.where(cols < N, x - mean, 0.0)
+        off = tl.where(cols < N, (x - first) - mean, 0.0)
         acc += off * off
     tl.store(y_ptr + row, tl.sum(acc, axis=0) / (N - 1))
 

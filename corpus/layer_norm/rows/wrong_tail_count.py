@@ -1,4 +1,4 @@
-"""The tail tile is merged with a full tile's count: right when N is a multiple of 125 only by luck of the tile, which is 128."""
+"""The tail tile is merged with a full tile's count: right when N is a multiple of the tile, and nearly right for long rows."""
 import torch
 import triton
 import triton.language as tl

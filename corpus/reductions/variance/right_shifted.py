@@ -1,4 +1,4 @@
-"""Mean, then centred squares, both accumulated in the dtype of the input."""
+"""Shifted by the first element, then mean and centred squares, all in the dtype of the input."""
 import torch
 import triton
 import triton.language as tl
@@ -8,16 +8,18 @@ import triton.language as tl
 def _variance(x_ptr, y_ptr, N, sxm, sxn, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK).to(tl.int64)
+    first = tl.load(x_ptr + row * sxm)
     acc = tl.zeros((BLOCK,), x_ptr.dtype.element_ty)
     for start in range(0, N, BLOCK):
         cols = start + lanes
-        acc += tl.load(x_ptr + row * sxm + cols * sxn, mask=cols < N, other=0.0)
+        x = tl.load(x_ptr + row * sxm + cols * sxn, mask=cols < N, other=0.0)
+        acc += tl.where(cols < N, x - first, 0.0)
     mean = tl.sum(acc, axis=0) / N
     acc = tl.zeros((BLOCK,), x_ptr.dtype.element_ty)
     for start in range(0, N, BLOCK):
         cols = start + lanes
         x = tl.load(x_ptr + row * sxm + cols * sxn, mask=cols < N, other=0.0)
-        off = tl.where(cols < N, x - mean, 0.0)
+        off = tl.where(cols < N, (x - first) - mean, 0.0)
         acc += off * off
     tl.store(y_ptr + row, tl.sum(acc, axis=0) / (N - 1))
 
