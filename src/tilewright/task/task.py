@@ -77,7 +77,8 @@ class Task(BaseModel):
 
     ``reference(**inputs)`` is PyTorch and works in any float dtype (it is run in float64 as the oracle). It returns a
     tensor, or a tuple or dict of tensors. ``laws`` maps a name to a function ``law(run, inputs) -> bool``, checked by
-    the metamorphic gate. ``generators`` are what ``Values(kind="custom")`` names.
+    the metamorphic gate: ``run(**changed)`` calls the kernel on ``inputs`` with some replaced (``task/laws.py`` has the
+    protocol and ready-made laws). A law must hold for the reference too. ``generators`` are what ``Values(kind="custom")`` names.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from ...task import readers, tree
+from ...errors import TaskError
+from ...task import laws, readers, tree
 from ...task.calling import Calling
 from ...task.task import Workload
 from . import watch
@@ -74,9 +75,38 @@ class Role:
             },
         }, out
 
+    def on_law(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Whether a law of the task holds. The law calls the kernel through ``run``, which lives elsewhere: the first call
+        whose result isn't known yet ends the attempt, and the answer says what to run; the next request brings all
+        results so far. So a law runs from its start several times, under one seed. ``self``: run the reference."""
+        first, given = bundles[0].tensors(copy=True), [b.tensors(copy=True) for b in bundles[1:]]
+        inputs = {n: first[n] if n in first else tree.unflatten(head["scalars"][n], {}) for n in head["order"]}
+        known = [tree.unflatten(t, b) for t, b in zip(head["results"], given, strict=True)]
+        workload = Workload.model_validate(head["workload"])
+        local = (lambda x: self.source.reference(x, workload, {}, dtype=None)) if head.get("self") else None
+        run = laws.Runner(inputs, known, local)
+        torch.manual_seed(head.get("seed", 0))
+        try:
+            ok, message = self.source.law(head["name"], run, {n: _copy(v) for n, v in inputs.items()}), ""
+        except laws.Needed as e:
+            tensors = {n: v for n, v in e.inputs.items() if isinstance(v, torch.Tensor)}
+            scalars = {n: tree.flatten(v)[0] for n, v in e.inputs.items() if n not in tensors}
+            need = {"order": list(e.inputs), "scalars": scalars, "gradient": e.gradient}
+            more = [Bundle.pack(e.cotangents)] if e.gradient else []
+            return {"need": need}, [Bundle.pack(tensors), *more]
+        except TaskError as e:
+            if not isinstance(e.__cause__, AssertionError):
+                raise
+            ok, message = False, str(e.__cause__)
+        return {"ok": bool(ok), "message": message[:2000]}, []
+
     def on_check(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """The problem's own checker, where the contract's postcondition is ``checker``."""
         inputs, outputs = bundles[0].tensors(copy=True), bundles[1].tensors(copy=True)
         made = {n: inputs[n] if n in inputs else tree.unflatten(head["scalars"][n], {}) for n in head["order"]}
         got = self.source.check(made, tree.unflatten(head["tree"], outputs))
         return {"ok": None if got is None else bool(got[0]), "message": "" if got is None else str(got[1])}, []
+
+
+def _copy(v: Any) -> Any:
+    return v.clone() if isinstance(v, torch.Tensor) else v

@@ -94,6 +94,19 @@ class Outcome:
         return self.trouble is None
 
 
+@dataclass
+class LawAnswer:
+    """Where a law stands: decided (``ok``), or waiting for the kernel's result on ``inputs`` (``gradient``: the names
+    whose gradients it wants, for ``cotangents``)."""
+
+    ok: bool | None = None
+    message: str = ""
+    inputs: dict[str, Any] = field(default_factory=dict)
+    gradient: tuple[str, ...] = ()
+    cotangents: dict[str, torch.Tensor] = field(default_factory=dict)
+    trouble: Trouble | None = None
+
+
 class Session:
     """One sealed child. ``role`` as in ``worker.py``."""
 
@@ -272,6 +285,26 @@ class ReferenceSession(Session):
             grads=out[2].tensors(copy=True) if len(out) > 2 else {}, seen=answer["seen"],
             requires_grad=answer["requires_grad"], alias=dict(answer["alias"]),
         )  # fmt: skip
+
+
+    def law(self, name: str, inputs: Inputs, workload: Workload, results: list[Outcome], *, seed: int = 0,
+            itself: bool = False) -> LawAnswer:  # fmt: skip
+        """Go on with a law of the task, given the results of the runs that it asked for so far (gradients stand in
+        ``grads``). ``itself``: on the reference instead."""
+        tensors, scalars = split(inputs)
+        given = [o.grads or o.outputs for o in results]
+        trees = [{"dict": {n: {"$": n} for n in o.grads}} if o.grads else o.tree for o in results]
+        head = {"do": "law", "name": name, "order": list(inputs), "scalars": scalars, "results": trees, "self": itself,
+                "workload": workload.model_dump(mode="json"), "seed": seed}  # fmt: skip
+        answer, out = self.request(head, (Bundle.pack(tensors), *(Bundle.pack(g) for g in given)))
+        if "error" in answer:
+            return LawAnswer(trouble=trouble(answer["error"]))
+        if "need" not in answer:
+            return LawAnswer(ok=bool(answer["ok"]), message=str(answer["message"]))
+        need, found = answer["need"], out[0].tensors(copy=True)
+        asked = {n: found[n] if n in found else tree.unflatten(need["scalars"][n], {}) for n in need["order"]}
+        cotangents = out[1].tensors(copy=True) if need["gradient"] else {}
+        return LawAnswer(inputs=asked, gradient=tuple(need["gradient"]), cotangents=cotangents)
 
 
 class KernelSession(Session):
