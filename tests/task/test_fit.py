@@ -12,7 +12,11 @@ from tilewright.task.tensors import evaluate
 def test_a_form_that_holds_is_found(truth, symbols):
     base = dict(zip("MN", (64, 32), strict=True))
     base = {s: base[s] for s in symbols}
-    points = [base] + [{**base, s: base[s] + d} for s in symbols for d in (1, base[s])] + [{s: v + 3 for s, v in base.items()}]
+    points = (
+        [base]
+        + [{**base, s: base[s] + d} for s in symbols for d in (1, base[s])]
+        + [{s: v + 3 for s, v in base.items()}]
+    )
     found = fit([(p, evaluate(truth, p)) for p in points], list(symbols))
     assert found is not None
     for n in (5, 17, 40, 100):

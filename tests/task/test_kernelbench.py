@@ -75,7 +75,9 @@ def test_inputs_state_and_reference_follow_the_workload(write):
     assert {k: tuple(v.shape) for k, v in state.items()} == {"lin.weight": (7, 5), "lin.bias": (7,)}
     out = source.reference(inputs, w, state, dtype=None)
     assert torch.equal(out, torch.relu(inputs["x"] @ state["lin.weight"].T + state["lin.bias"]))
-    exact = source.reference({"x": inputs["x"].double()}, w, {k: v.double() for k, v in state.items()}, dtype=torch.float64)
+    exact = source.reference(
+        {"x": inputs["x"].double()}, w, {k: v.double() for k, v in state.items()}, dtype=torch.float64
+    )
     assert exact.dtype == torch.float64
     assert torch.allclose(exact.float(), out, atol=1e-6)
     assert torch.equal(source.inputs(w, 1)["x"], inputs["x"])
@@ -113,7 +115,8 @@ def test_matmul_dims_stay_apart_even_when_equal(write):
 def test_parameters_of_the_constructor_are_no_dims(write):
     text = module(
         "", init="cin, cout, k, stride", body="self.conv = nn.Conv2d(cin, cout, k, stride=stride)",
-        inputs="torch.rand(B, cin, 32, 24)", forward="self.conv(x)", constants="B, cin, cout, k, stride = 4, 3, 8, 3, 2",
+        inputs="torch.rand(B, cin, 32, 24)", forward="self.conv(x)",
+        constants="B, cin, cout, k, stride = 4, 3, 8, 3, 2",
     )  # fmt: skip
     sheet = read(write("p.py", text)).sheet
     assert set(sheet.dims) == {"B", "cin", "cout", "x_2", "x_3"}
@@ -195,7 +198,8 @@ def test_a_literal_bound_and_the_size_it_indexes_move_together(write):
 def test_calling_is_data_that_builds_the_kernel_elsewhere(write):
     text = module(
         "", names="x, pair, scale", init="n", body="self.w = nn.Parameter(torch.randn(n))",
-        inputs="torch.rand(4, n), (torch.rand(n), torch.rand(n)), 2.0", forward="x * self.w + pair[0] - pair[1] * scale",
+        inputs="torch.rand(4, n), (torch.rand(n), torch.rand(n)), 2.0",
+        forward="x * self.w + pair[0] - pair[1] * scale",
         constants="n = 8",
     )  # fmt: skip
     source = read(write("p.py", text))

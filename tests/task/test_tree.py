@@ -21,7 +21,8 @@ class Config:
 
 
 TREES = [
-    5, None, (1, 2), [1, (2, 3)], {"x": 1, "y": [2, None]}, Pair(1, 2), (Pair(1, 2), {"k": Config(3, (4, 5))}), (), {"e": []},
+    5, None, (1, 2), [1, (2, 3)], {"x": 1, "y": [2, None]}, Pair(1, 2),
+    (Pair(1, 2), {"k": Config(3, (4, 5))}), (), {"e": []},
 ]  # fmt: skip
 
 

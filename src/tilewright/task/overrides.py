@@ -64,7 +64,7 @@ class Overrides:
             else:
                 changes[key] = tuple(value) if key != "name" else str(value)
         result = sheet.model_copy(update=changes)
-        if "workloads" in changes:
+        if "workloads" in changes and not new_names:
             for w in result.workloads:
                 _known(w.dims, tuple(result.dims), "dim", self.where)
         return result
@@ -153,7 +153,7 @@ def load(path: Path) -> Overrides:
 def _load_python(path: Path) -> Overrides:
     namespace: dict[str, Any] = {"__file__": str(path), "__name__": "tilewright_contract"}
     try:
-        exec(compile(path.read_text(), str(path), "exec"), namespace)
+        exec(compile(path.read_text(), str(path), "exec", dont_inherit=True), namespace)
     except (Exception, SystemExit) as e:
         tb, line = e.__traceback__, getattr(e, "lineno", None)
         while tb is not None:

@@ -14,6 +14,7 @@ import ast
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 PLACES = ("get_inputs", "get_init_inputs", "example_inputs")
 _NOT_SIZES = frozenset({"dim", "axis", "dtype", "device", "seed", "ndim", "dims", "start_dim", "end_dim"})
@@ -149,11 +150,14 @@ def substitute(tree: ast.Module, constants: Mapping[str, Constant], values: Mapp
 
     class Swap(ast.NodeTransformer):
         def visit(self, node: ast.AST) -> ast.AST:
-            if isinstance(node, ast.expr) and literal(node) is not None:
-                spot = (node.lineno, node.col_offset)
-                if spot in spots:
-                    return ast.copy_location(ast.Constant(spots[spot]), node)
+            if isinstance(node, ast.expr) and (node.lineno, node.col_offset) in spots and literal(node) is not None:
+                return ast.copy_location(ast.Constant(spots[node.lineno, node.col_offset]), node)
             return self.generic_visit(node)
 
-    swapped: ast.Module = Swap().visit(copy.deepcopy(tree))  # type: ignore[assignment]
-    return ast.fix_missing_locations(swapped)
+    # Only the statements that change are copied: this runs for every trial.
+    lines = {line for line, _ in spots}
+    body: list[Any] = []
+    for statement in tree.body:
+        changes = any(statement.lineno <= n <= (statement.end_lineno or n) for n in lines)
+        body.append(Swap().visit(copy.deepcopy(statement)) if changes else statement)
+    return ast.Module(body, tree.type_ignores)

@@ -110,11 +110,15 @@ def _declared(function: Any, sheet: TaskSheet, overrides: Overrides, where: str)
                is inspect.Parameter.empty]  # fmt: skip
     if missing or not sheet.inputs:
         raise TaskError(f"nothing says what the inputs of '{sheet.entry}' are: {', '.join(missing) or 'it has none'}",
-                        where=where, remedy=_lines(names or ["x"], Path(sheet.path)))  # fmt: skip
+                        where=where, remedy=_lines(missing or ["x"], Path(sheet.path)))  # fmt: skip
     ordered = {n: sheet.inputs[n] for n in [*names, *sheet.inputs] if n in sheet.inputs}
     used = _symbols(ordered, sheet)
     dims = {n: sheet.dims.get(n, Dim()) for n in used}
     workloads = sheet.workloads or (Workload(dims={n: _middle(d) for n, d in dims.items()}),)
+    for workload in workloads:
+        if set(workload.dims) != set(dims):
+            raise TaskError(f"workload {workload.dims} must give each dim a size", where=overrides.where or where,
+                            detail=f"dims: {', '.join(dims)}")  # fmt: skip
     return sheet.model_copy(update={"inputs": ordered, "dims": dims, "workloads": workloads})
 
 

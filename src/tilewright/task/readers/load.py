@@ -113,7 +113,7 @@ class UserModule:
         sys.modules[name] = module
         try:
             with self._own_imports(), user_code(self.path, "the problem file"), on_this_machine():
-                exec(compile(tree, str(self.path), "exec"), module.__dict__)
+                exec(compile(tree, str(self.path), "exec", dont_inherit=True), module.__dict__)
         finally:
             # Thousands of trials must not pile up.
             del sys.modules[name]
@@ -125,13 +125,16 @@ class UserModule:
             return
         self._imported = True
         imports = [n for n in self.tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
-        code = compile(ast.Module(list(imports), []), str(self.path), "exec")
+        code = compile(ast.Module(list(imports), []), str(self.path), "exec", dont_inherit=True)
         with self._own_imports(), user_code(self.path, "an import of the problem file"), on_this_machine():
             exec(code, {"__name__": "tilewright_imports", "__file__": str(self.path)})
 
     @contextmanager
     def _own_imports(self) -> Iterator[None]:
         """Let the file import its neighbours, and forget them afterwards: two problems may both have a ``utils``."""
+        aside = self._namesakes()
+        for name in aside:
+            del sys.modules[name]
         before, path = set(sys.modules), list(sys.path)
         sys.path[:0] = [str(f) for f in self.folders]
         try:
@@ -144,3 +147,14 @@ class UserModule:
                 if file and folder in self.folders:
                     self.files.setdefault(Path(file).name, hashlib.sha256(Path(file).read_bytes()).hexdigest())
                     del sys.modules[name]
+            sys.modules.update(aside)
+
+    def _namesakes(self) -> dict[str, types.ModuleType]:
+        """Loaded modules that hide a neighbour of the problem; installed packages are left in place."""
+        neighbours = {p.stem for folder in self.folders for p in folder.glob("*.py")}
+        found = {}
+        for name in neighbours & set(sys.modules):
+            file = getattr(sys.modules[name], "__file__", None)
+            if file and not any(Path(file).is_relative_to(p) for p in (sys.prefix, sys.base_prefix)):
+                found[name] = sys.modules[name]
+        return found
