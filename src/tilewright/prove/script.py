@@ -25,7 +25,7 @@ LoadBlob = Callable[[str], bytes]
 SOURCES = ("tilewright", "kernelbench", "functions")
 CHECKS = {
     **dict.fromkeys(("forward", "backward", "interface", "values", "shapes", "strides", "special values",
-                     "accumulation", "gradients", "written"), parts.CHECK_VALUES),
+                     "accumulation", "gradients", "empty", "written"), parts.CHECK_VALUES),
     **dict.fromkeys(("repeat", "determinism"), parts.CHECK_REPEATS),
     "purity": parts.CHECK_KEPT,
 }  # fmt: skip
@@ -45,7 +45,6 @@ import tempfile
 import traceback
 import types
 import zlib
-from math import inf, nan
 
 import torch
 """
@@ -60,7 +59,7 @@ def render(finding: Finding, kernel: Kernel, sheet: TaskSheet, load_blob: LoadBl
     _check(finding, sheet)
     files = {"kernel": _texts(kernel.files, load_blob, {Path(kernel.path).name: kernel.text}),
              "problem": _texts(sheet.files, load_blob, {})}  # fmt: skip
-    flags = _flags(finding, sheet, files["problem"])
+    flags = _flags(finding, sheet, kernel.language, files["problem"])
     reference, *helpers = _reference(finding, sheet, flags)
     chosen = [
         _settings(finding, kernel, sheet, flags), _inputs(finding, load_blob), _select(parts.MAIN, flags),
@@ -72,10 +71,10 @@ def render(finding: Finding, kernel: Kernel, sheet: TaskSheet, load_blob: LoadBl
     if " = unpack(" in chosen[1]:
         chosen.insert(-2, parts.UNPACK)
     body = "\n\n\n".join(p.strip("\n") for p in chosen if p)
-    return f"{_title(finding, kernel, sheet)}\n{_used(IMPORTS, body)}\n{body}\n"
+    return f"{_title(finding, kernel, sheet)}\n{_used(IMPORTS, body, chosen[1])}\n{body}\n"
 
 
-def _flags(finding: Finding, sheet: TaskSheet, problem: dict[str, tuple[str, str]]) -> set[str]:
+def _flags(finding: Finding, sheet: TaskSheet, language: str, problem: dict[str, tuple[str, str]]) -> set[str]:
     """What the case needs beyond the plain script."""
     case = finding.case
     tensors = [v for v in (*case.inputs.values(), *case.state.values()) if isinstance(v, TensorRecord)]
@@ -84,6 +83,8 @@ def _flags(finding: Finding, sheet: TaskSheet, problem: dict[str, tuple[str, str
         "changed": any(isinstance(s, TensorSpec) and s.mutated for s in sheet.inputs.values()),
         "complex": any(t.dtype.startswith("complex") for t in tensors),
         "zeros": "-0" in (finding.got, finding.expected), "written": case.mode == "written",
+        "aligned": case.mode == "strides", "triton": language == "triton",
+        "sharing": case.mode == "purity" and finding.cls == "policy",
         "casts": any(_CASTS.search(text) for _, text in problem.values()),
     }  # fmt: skip
     return {flag for flag, needed in there.items() if needed}
@@ -105,18 +106,24 @@ def _check(finding: Finding, sheet: TaskSheet) -> None:
     remedy = f"use `tilewright replay {finding.id}`"
     if sheet.source not in SOURCES:
         raise Unsupported(f"no stand-alone script for a task from {sheet.source}", remedy=remedy)
-    if finding.case.mode not in CHECKS or finding.cls == "cheat":
-        raise Unsupported(f"no stand-alone script for a finding of the gate '{finding.gate or finding.case.mode}': "
-                          "a call of the kernel alone can't show it", remedy=remedy)  # fmt: skip
+    case = finding.case
+    sequence = case.mode == "purity" and case.options.get("extra", {}).get("episode", "inputs") != "inputs"
+    outside = case.mode == "written" and (not _WHERE.match(finding.where) or "beyond an input" in finding.summary)
+    if case.mode not in CHECKS or finding.cls == "cheat" or sequence or outside:
+        raise Unsupported(f"no stand-alone script for a finding of the gate '{finding.gate or case.mode}': "
+                          "one call of the kernel alone can't show it", remedy=remedy)  # fmt: skip
 
 
-def _used(imports: str, body: str) -> str:
-    """The imports that ``body`` needs."""
+def _used(imports: str, body: str, inputs: str) -> str:
+    """The imports that ``body`` needs, and the numbers that ``inputs`` name."""
     kept = []
     for line in imports.split("\n"):
         name = line.split()[-1].split(".")[0] if line.startswith("import") else ""
         if not name or name == "torch" or re.search(rf"\b{name}\.", body):
             kept.append(line)
+    numbers = [n for n in ("inf", "nan") if re.search(rf"(?<![\w.\"-]){n}\b(?!\w)", inputs)]
+    if numbers:
+        kept.insert(-2, f"from math import {', '.join(numbers)}")
     return "\n".join(kept)
 
 

@@ -27,6 +27,8 @@ def main():
             return 2
         faults = [f"the kernel raises {type(error).__name__}: {error}"]
     print("\\n".join(faults) or "the kernel is right on this input")
+    if DEVICE == "cpu" and not faults:  #? triton
+        print("note: run by Triton's interpreter, which hides some faults; only a GPU can tell for sure")  #? triton
     print("STILL FAILS" if faults else "no longer fails")
     return 1 if faults else 0
 """
@@ -36,6 +38,11 @@ def check(oracle, plain):
     torch.use_deterministic_algorithms(True, warn_only=True)  #? written
     torch.utils.deterministic.fill_uninitialized_memory = True  # unwritten memory shows as NaN  #? written
     given = {n: v.to(DEVICE) if isinstance(v, torch.Tensor) else v for n, v in inputs().items()}
+    try:  #? aligned
+        plainly = {n: v.contiguous().clone() if hasattr(v, "contiguous") else v for n, v in given.items()}  #? aligned
+        call(kernel, plainly)  # what a kernel specialises on alignment is made now  #? aligned
+    except Exception:  #? aligned
+        pass  #? aligned
     got = call(kernel, given)
     return [f for n, y in oracle.items() if (f := fault(n, got.get(n), y, plain.get(n)))]
 """
@@ -58,8 +65,15 @@ def check(oracle, plain):
 
 CHECK_KEPT = '''
 def check(oracle, plain):
-    """The inputs must be unchanged, and a second call must be right as well."""
+    """The inputs must be unchanged, and a second call right as well."""  #? !sharing
+    """The outputs must have memory of their own, the inputs be unchanged, and a second call right."""  #? sharing
     faults = []
+    given = {n: v.to(DEVICE) if isinstance(v, torch.Tensor) else v for n, v in inputs().items()}  #? sharing
+    memory = {v.untyped_storage().data_ptr(): n for n, v in given.items() if isinstance(v, torch.Tensor)}  #? sharing
+    for name, t in flatten(kernel(given)).items():  #? sharing
+        if t.numel() and t.untyped_storage().data_ptr() in memory:  #? sharing
+            owner = memory[t.untyped_storage().data_ptr()]  #? sharing
+            faults.append(f"{name} shares memory with the input {owner!r}")  #? sharing
     for which in ("first", "second"):
         given = {n: v.to(DEVICE) if isinstance(v, torch.Tensor) else v for n, v in inputs().items()}
         got = call(kernel, given)
@@ -166,7 +180,8 @@ def worst(name, badness, got, expected):
     at = tuple(int(i) for i in torch.unravel_index(badness.argmax(), badness.shape)) if badness.dim() else ()
     known = name == OUTPUT and len(INDEX) == badness.dim() and all(i < n for i, n in zip(INDEX, badness.shape))
     at = INDEX if known and float(badness[INDEX]) > 0 else at
-    return f"{name}{list(at)}: got {got[at].item():.9g}, expected {expected[at].item():.9g}"
+    place = name + (str(list(at)) if at else "")
+    return f"{place}: got {got[at].item():.9g}, expected {expected[at].item():.9g}"
 '''
 
 LOADING = '''
