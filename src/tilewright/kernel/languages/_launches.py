@@ -3,6 +3,9 @@
 A launch names its function by file and qualified name, carries the plain arguments, and the storages of its tensors;
 the evaluator reads the function from the file itself, so nothing that the candidate patches in its own process changes
 what a launch computes.
+
+Tuning is Triton's own code with one part replaced: instead of timing a configuration, ``Autotuner._bench`` either does
+nothing or runs it as often as a first call on a device would (``tune``), with all hooks, and then ranks ``config`` first.
 """
 
 from __future__ import annotations
@@ -10,91 +13,74 @@ from __future__ import annotations
 import hashlib
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import triton
 from triton.runtime import autotuner
 from triton.runtime.jit import JITFunction
 
-from ...prove.child import transport
-from ...prove.child.transport import Bundle
 from ._python import KernelFault
 
-TIMEOUT_S = 600.0
+TUNING_RUNS = 2
 
 
-class LaunchFault(Exception):
-    """The evaluator refused or could not run a launch."""
+class Evaluator(Protocol):
+    """Where launches are computed."""
 
-    tilewright_kind = "launch"
+    def launch(self, head: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+        """Compute the launch on the storages of ``tensors``, in place. Raises what the launch raises."""
 
 
 class Recorder:
-    """Stands in for ``JITFunction.run`` and ``Autotuner.run``."""
+    """Stands in for ``JITFunction.run`` and ``Autotuner._bench``. ``config``: which configuration of a tuned kernel is
+    taken; ``tune``: whether the first call runs them all, as on a device."""
 
-    def __init__(self, channel: Any, kernel: dict[str, Any]):
-        self.channel = channel
-        self.text = kernel["text"]
-        self.path = str(Path(kernel["path"]).resolve())
-        self.count = 0
+    def __init__(self, evaluator: Evaluator, kernel: dict[str, Any]):
+        self.evaluator = evaluator
+        self.config = 0
+        self.tune = False
+        self.tuned: dict[str, int] = {}
 
     def install(self) -> None:
         recorder = self
 
         def run(fn: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+            for hook in fn.pre_run_hooks:
+                hook(*args, **kwargs)
             return None if warmup else recorder.launch(fn, grid, args, kwargs)
 
-        def tuned(tuner: autotuner.Autotuner, *args: Any, **kwargs: Any) -> Any:
-            tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
-            config = tuner.configs[0]
-            if config.pre_hook is not None:
-                config.pre_hook({**tuner.nargs, **kwargs, **config.all_kwargs()})
-            tuner.best_config = config
-            return tuner.fn.run(*args, **kwargs, **config.all_kwargs())
+        def bench(tuner: autotuner.Autotuner, *args: Any, config: Any, **meta: Any) -> list[float]:
+            return recorder.bench(tuner, original, args, config, meta)
 
+        original = autotuner.Autotuner._bench
         JITFunction.run = run
-        autotuner.Autotuner.run = tuned
+        autotuner.Autotuner._bench = bench
+
+    def bench(self, tuner: Any, original: Any, args: tuple[Any, ...], config: Any, meta: dict[str, Any]) -> list[float]:
+        """A ranking in place of a timing."""
+        self.tuned[tuner.base_fn.__name__] = len(tuner.configs)
+        if self.tune:
+            tuner._do_bench = lambda call, quantiles: [call() for _ in range(TUNING_RUNS)]
+            tuner.__dict__.pop("do_bench", None)
+            original(tuner, *args, config=config, **meta)
+        place = tuner.configs.index(config)
+        return [float((place - self.config) % len(tuner.configs))] * 3
 
     def launch(self, fn: JITFunction, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """One launch: bind, evaluate the grid, send, wait, copy back."""
+        """One launch: bind, evaluate the grid, hand over."""
         named, options = bind(fn, args, kwargs)
         if callable(grid):
             grid = grid({**named, **options})
         sizes = [int(g) for g in (grid if isinstance(grid, tuple | list) else (grid,))]
-        tensors = {n: v.base if hasattr(v, "base") else v for n, v in named.items()
-                   if isinstance(v, torch.Tensor) or isinstance(getattr(v, "base", None), torch.Tensor)}  # fmt: skip
+        tensors: dict[str, torch.Tensor] = {}
+        arguments = {n: encode(v, n, tensors) for n, v in named.items()}
         head = {
-            "do": "launch", "index": self.count, "function": fn.fn.__qualname__, "file": file_of(fn), "grid": sizes,
-            "arguments": {n: "tensor" if n in tensors else encode(v) for n, v in named.items()},
-            "options": {k: encode(v) for k, v in options.items()},
-            "globals": scalar_globals(fn),
+            "do": "launch", "function": fn.fn.__qualname__, "file": file_of(fn), "grid": sizes, "arguments": arguments,
+            "options": {k: encode(v, k, {}) for k, v in options.items()}, "globals": scalar_globals(fn),
         }  # fmt: skip
-        self.count += 1
-        for n, t in tensors.items():
-            if t.device.type != "cpu":
-                raise LaunchFault(f"argument '{n}' of {fn.fn.__name__} is on {t.device}")
-        if any(g == 0 for g in sizes):
-            return
-        bundle = Bundle.pack(tensors)
-        transport.send(self.channel, {**head, "bundle": bundle.head}, (bundle.fd,))
-        answer, fds = transport.receive(self.channel, TIMEOUT_S)
-        transport.close(fds)
-        if "error" in answer:
-            error = LaunchFault(answer["error"]["message"])
-            error.where = answer["error"].get("where", "")  # type: ignore[attr-defined]
-            error.tilewright_kind = answer["error"].get("kind", "launch")
-            raise error
-        back = bundle.tensors()
-        done: set[int] = set()
-        for n, t in tensors.items():
-            raw = t.untyped_storage()
-            if raw.data_ptr() not in done and raw.nbytes():
-                done.add(raw.data_ptr())
-                torch.empty(0, dtype=torch.uint8).set_(raw).copy_(
-                    torch.empty(0, dtype=torch.uint8).set_(back[n].untyped_storage())
-                )
-        bundle.close()
+        if all(sizes):
+            self.evaluator.launch(head, tensors)
 
 
 def bind(fn: JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -119,10 +105,13 @@ def bind(fn: JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     return {n: named[n] for n in names}, options
 
 
-def encode(v: Any) -> Any:
-    """A plain argument as JSON."""
+def encode(v: Any, name: str, tensors: dict[str, torch.Tensor]) -> Any:
+    """A launch argument as JSON; tensors go to ``tensors`` under a name. Raises KernelFault for what can't travel."""
     if isinstance(v, triton.language.constexpr):
-        return encode(v.value)
+        return encode(v.value, name, tensors)
+    if isinstance(v, torch.Tensor):
+        tensors[name] = v
+        return {"tensor": name}
     if v is None or isinstance(v, bool | int | str):
         return {"=": v}
     if isinstance(v, float):
@@ -132,12 +121,17 @@ def encode(v: Any) -> Any:
     if isinstance(v, torch.dtype):
         return {"torch.dtype": str(v).removeprefix("torch.")}
     if isinstance(v, tuple | list):
-        return {"tuple": [encode(x) for x in v]}
+        return {"tuple": [encode(x, f"{name}.{i}", tensors) for i, x in enumerate(v)]}
     if isinstance(v, JITFunction):
         return {"function": [file_of(v), v.fn.__qualname__]}
-    if isinstance(v, torch.Tensor) and v.dim() == 0:
-        return encode(v.item())
-    raise KernelFault(f"a launch argument of type {type(v).__name__} can't be evaluated here")
+    base = getattr(v, "base", None)
+    if isinstance(base, torch.Tensor) and hasattr(v, "block_shape"):
+        tensors[name] = base
+        return {"descriptor": [name, list(v.shape), list(v.strides), list(v.block_shape), str(getattr(v, "padding", "zero"))]}
+    if isinstance(base, torch.Tensor) and hasattr(v, "dtype"):
+        tensors[name] = base
+        return {"reinterpret": [name, str(v.dtype).removeprefix("torch.")]}
+    raise KernelFault(f"a launch argument of type {type(v).__name__} ('{name}') can't be evaluated here")
 
 
 def file_of(fn: JITFunction) -> dict[str, str]:
@@ -150,10 +144,5 @@ def file_of(fn: JITFunction) -> dict[str, str]:
 
 def scalar_globals(fn: JITFunction) -> dict[str, Any]:
     """Plain constants among the module globals that a device function may read."""
-    found = {}
-    for name, value in fn.fn.__globals__.items():
-        if not name.startswith("__") and isinstance(
-            value, bool | int | float | str | triton.language.constexpr | triton.language.dtype
-        ):
-            found[name] = encode(value)
-    return found
+    plain = (bool, int, float, str, triton.language.constexpr, triton.language.dtype)
+    return {n: encode(v, n, {}) for n, v in fn.fn.__globals__.items() if not n.startswith("__") and isinstance(v, plain)}

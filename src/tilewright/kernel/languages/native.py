@@ -84,7 +84,7 @@ class Loaded:
             made = {}
             for o in outputs:
                 dtype = getattr(torch, main if o["dtype"] == "main" else o["dtype"])
-                made[o["name"]] = given.get(o["name"], None)
+                made[o["name"]] = given.get(o["name"])
                 if made[o["name"]] is None:
                     made[o["name"]] = torch.empty([evaluate(s, dims) for s in o["shape"]], dtype=dtype)
             arguments: list[Any] = [

@@ -5,28 +5,28 @@ runs a device kernel.
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import torch
 
-from ._python import KernelFault, PythonLoaded
+from . import _facade
 from ._launches import Recorder
+from ._python import PythonLoaded
 
-__all__ = ["Loaded"]
+__all__ = ["Loaded", "Recorder"]
+
+
+def prepare() -> None:
+    """Before anything else in the candidate's process: without a GPU, speak for one."""
+    if not torch.cuda.is_available():
+        _facade.install()
 
 
 class Loaded(PythonLoaded):
     """A Triton kernel file. The recorder is in place before the file runs."""
 
     def __init__(self, kernel: dict[str, Any], evaluator: Any = None):
-        if evaluator is None and not torch.cuda.is_available():
-            raise KernelFault("no evaluator for Triton launches")
-        if evaluator is not None:
-            Recorder(evaluator, kernel).install()
+        self.recorder = Recorder(evaluator, kernel) if evaluator is not None else None
+        if self.recorder is not None:
+            self.recorder.install()
         super().__init__(kernel, evaluator)
-
-
-def source_file(fn: Any) -> str:
-    """File in which a jitted function was written."""
-    return inspect.getsourcefile(inspect.unwrap(fn)) or ""

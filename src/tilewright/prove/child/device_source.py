@@ -14,11 +14,14 @@ import linecache
 import os
 import time
 import types
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from ...errors import Unsupported
 
@@ -193,7 +196,7 @@ def _find(path: str, name: str, level: int) -> str | None:
     return None
 
 
-def decode(v: Any, sources: DeviceSource) -> Any:
+def decode(v: Any, sources: DeviceSource, tensors: Mapping[str, torch.Tensor]) -> Any:
     """A launch argument from its JSON form (``kernel/languages/_launches.encode``)."""
     ((kind, body),) = v.items()
     if kind == "=":
@@ -205,7 +208,14 @@ def decode(v: Any, sources: DeviceSource) -> Any:
     if kind == "torch.dtype":
         return getattr(torch, body)
     if kind == "tuple":
-        return tuple(decode(x, sources) for x in body)
+        return tuple(decode(x, sources, tensors) for x in body)
+    if kind == "tensor":
+        return tensors[body]
+    if kind == "reinterpret":
+        return triton.reinterpret(tensors[body[0]], tl.dtype(body[1]))
+    if kind == "descriptor":
+        name, shape, strides, block, padding = body
+        return TensorDescriptor(tensors[name], shape, strides, block, padding)
     if kind == "function":
         return sources.function(body[0], body[1], {})
     raise Unsupported(f"launch argument of kind {kind!r}")

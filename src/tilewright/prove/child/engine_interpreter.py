@@ -12,7 +12,6 @@ from typing import Any
 
 import triton
 
-from ...errors import Unsupported
 from .device_source import DeviceSource, decode
 from .transport import Bundle
 
@@ -29,7 +28,7 @@ class InterpreterEngine:
         """Compute the launch in ``bundle``'s memory."""
         fn = self.sources.function(head["file"], head["function"], head.get("globals", {}))
         tensors = bundle.tensors()
-        arguments = {n: tensors[n] if v == "tensor" else decode(v, self.sources) for n, v in head["arguments"].items()}
+        arguments = {n: decode(v, self.sources, tensors) for n, v in head["arguments"].items()}
         grid = tuple(head["grid"])
         fn.run(**arguments, grid=grid, warmup=False)
         return {}

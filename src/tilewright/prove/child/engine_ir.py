@@ -35,8 +35,8 @@ class IrEngine:
         """Compute the launch in ``bundle``'s memory; returns what it did that it should not."""
         fn = self.sources.function(head["file"], head["function"], head.get("globals", {}))
         tensors = bundle.tensors()
-        values = {n: tensors[n] if v == "tensor" else decode(v, self.sources) for n, v in head["arguments"].items()}
-        options = {k: decode(v, self.sources) for k, v in head.get("options", {}).items()}
+        values = {n: decode(v, self.sources, tensors) for n, v in head["arguments"].items()}
+        options = {k: decode(v, self.sources, {}) for k, v in head.get("options", {}).items()}
         try:
             results = [launch.run(fn, tuple(head["grid"]), (), {**values, **options}, domain=Machine(), programs=part)
                        for part in parts(head["grid"], head.get("order", 0))]  # fmt: skip

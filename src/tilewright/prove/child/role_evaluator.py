@@ -97,12 +97,12 @@ class Role:
             if mode != "noop":
                 note.update(self.engine.run({**head, "order": self.order}, bundle) or {})
             note["damage"] = bundle.damage(before)
-            note["wrote"] = wrote(bundle, before)
+            note["wrote"] = changed = wrote(bundle, before)
             note["copied"] = copied(bundle, before, note["wrote"])
             if mode == "perturb":
                 perturb(bundle, before, self.salt + len(self.launches))
             bundle.close()
-            return {"ok": True}
+            return {"ok": True, "wrote": [n for n, count in changed.items() if count]}
         except BaseException as e:
             error = roles.describe(e)
             note["error"] = error

@@ -16,6 +16,7 @@ from ...kernel import languages
 from ...kernel.languages._python import copy_state
 from ...task import calling, tree
 from . import pages, tampering, watch
+from .evaluator_client import EvaluatorClient
 from .transport import Bundle
 
 KEPT = 16
@@ -27,7 +28,7 @@ class Role:
     """Requests: ``load``, ``build``, ``update``, ``call``."""
 
     def __init__(self, others: list[Any]):
-        self.evaluator = others[0] if others else None
+        self.evaluator = EvaluatorClient(others[0]) if others else None
         self.loaded: Any = None
         self.callable: Any = None
         self.calls = 0
@@ -40,6 +41,7 @@ class Role:
     def on_load(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Run the candidate's file. After this, Tilewright can't be imported here."""
         language = importlib.import_module(f"{languages.__name__}.{head['language']}")
+        getattr(language, "prepare", lambda: None)()
         self.functions = tampering.snapshot()
         self.recorder = getattr(language, "Recorder", None) if self.evaluator is not None else None
         tampering.hide_tilewright()

@@ -66,9 +66,9 @@ def hooks_replaced(recorder: Any) -> list[str]:
     if recorder is None:
         return []
     codes = {c for c in recorder.install.__code__.co_consts if isinstance(c, types.CodeType)}
-    hooks = {"triton.runtime.jit": "JITFunction", "triton.runtime.autotuner": "Autotuner"}
-    return [f"{module}.{owner}.run" for module, owner in hooks.items() if module in sys.modules
-            and getattr(getattr(sys.modules[module], owner).run, "__code__", None) not in codes]  # fmt: skip
+    hooks = {"triton.runtime.jit": ("JITFunction", "run"), "triton.runtime.autotuner": ("Autotuner", "_bench")}
+    return [f"{module}.{owner}.{hook}" for module, (owner, hook) in hooks.items() if module in sys.modules
+            and getattr(getattr(getattr(sys.modules[module], owner), hook), "__code__", None) not in codes]  # fmt: skip
 
 
 class _Finder(PathFinder):

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ...kernel.languages._facade import is_host
+
 NAN_BYTE = 0xFF
 FINITE_BYTE = 0x4B
 _FRESH = frozenset({"aten.empty.memory_format", "aten.empty_strided.default", "aten.empty_like.default",
@@ -35,7 +37,7 @@ class Watch(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         name = str(func)
-        if name in _FRESH and isinstance(out, torch.Tensor) and out.device.type == "cpu":
+        if name in _FRESH and isinstance(out, torch.Tensor) and is_host(out):
             self.bytes_allocated += out.untyped_storage().nbytes()
             if self.poison is not None:
                 fill(out, self.poison)
