@@ -146,7 +146,8 @@ def floordivsi(ev: Any, op: Op, a: Tensor, b: Tensor) -> Tensor:
 @rule("arith.ceildivsi")
 def ceildivsi(ev: Any, op: Op, a: Tensor, b: Tensor) -> Tensor:
     a, b, zero = _guard(ev, op, a, b)
-    q = -torch.div(-a, b, rounding_mode="floor")
+    q = torch.div(a, b, rounding_mode="floor")
+    q = q + (q * b != a).to(q.dtype)
     return torch.where(zero, torch.full_like(q, -1), q)
 
 
