@@ -325,15 +325,19 @@ def test_native(bench, last, code):
 def test_purity_mutation_written_and_determinism(bench):
     problem = bench.file("problem.py", "def reference(x):\n    return x + 1\n")
 
-    def verdict(body: str, mode: str, where="out[0]", cls="wrong", **more) -> tuple[int, str]:
+    def verdict(body: str, mode: str, where="out[0]", cls="wrong", summary="it is wrong", **more) -> tuple[int, str]:
         kernel = bench.file("kernel.py", f"import torch\n\n\ndef kernel(x):\n    {body}\n")
         return run(bench.script(problem, kernel, {"x": torch.tensor([1.0, 2.0])}, mode=mode, where=where, cls=cls,
-                                sheet=PAIR | more))  # fmt: skip
+                                summary=summary, sheet=PAIR | more))  # fmt: skip
 
     code, out = verdict("x += 1; return x.clone()", "purity")
     assert (code, out.splitlines()[0]) == (1, "the first call changes its input 'x'")
     assert verdict("return x + 1", "purity")[0] == 0
     assert "out shares memory with the input 'x'\n" in verdict("return x.view(-1)", "purity", cls="policy")[1]
+    held = "an output that the caller still holds is overwritten by a later call"
+    keeps = "KEPT.copy_(x + 1); return KEPT\n\n\nKEPT = torch.zeros(2)"
+    assert "out of call 0 is overwritten by call 1\n" in verdict(keeps, "purity", summary=held)[1]
+    assert verdict("return x + 1", "purity", summary=held)[0] == 0
     code, out = verdict("y = torch.empty_like(x); y[0] = x[0] + 1; return y", "written")
     assert (code, out.splitlines()[0]) == (1, "out[1]: got nan, expected 3")
     assert verdict("y = torch.empty_like(x); y.copy_(x + 1); return y", "written")[0] == 0

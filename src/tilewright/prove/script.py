@@ -30,6 +30,8 @@ CHECKS = {
     "purity": parts.CHECK_KEPT,
 }  # fmt: skip
 """How a finding is checked, by the mode of its case."""
+HELD = "an output that the caller still holds"
+"""How purity's summary of an overwritten output begins."""
 _CASTS = re.compile(r"\.float\(\)|\.half\(\)|\.bfloat16\(\)|\.to\(")
 _FLAG = re.compile(r"^(?P<line>.*?)  #\? (?P<unless>!?)(?P<flag>\w+)$")
 _WHERE = re.compile(r"^(?P<output>.*?)\[(?P<index>[\d, ]*)\]$")
@@ -63,7 +65,7 @@ def render(finding: Finding, kernel: Kernel, sheet: TaskSheet, load_blob: LoadBl
     reference, *helpers = _reference(finding, sheet, flags)
     chosen = [
         _settings(finding, kernel, sheet, flags), _inputs(finding, load_blob), _select(parts.MAIN, flags),
-        _select(CHECKS[finding.case.mode], flags), reference,
+        _select(parts.CHECK_HELD if HELD in finding.summary else CHECKS[finding.case.mode], flags), reference,
         parts.NATIVE if kernel.language == "native" else _kernel(finding, sheet), *helpers, _select(parts.CALL, flags),
         parts.WIDENED if "casts" in flags else "", _select(parts.JUDGE, flags), parts.LOADING,
         _copies(files), 'if __name__ == "__main__":\n    sys.exit(main())',
@@ -107,7 +109,8 @@ def _check(finding: Finding, sheet: TaskSheet) -> None:
     if sheet.source not in SOURCES:
         raise Unsupported(f"no stand-alone script for a task from {sheet.source}", remedy=remedy)
     case = finding.case
-    sequence = case.mode == "purity" and case.options.get("extra", {}).get("episode", "inputs") != "inputs"
+    episode = case.options.get("extra", {}).get("episode", "inputs")
+    sequence = case.mode == "purity" and episode != "inputs" and HELD not in finding.summary
     outside = case.mode == "written" and (not _WHERE.match(finding.where) or "beyond an input" in finding.summary)
     if case.mode not in CHECKS or finding.cls == "cheat" or sequence or outside:
         raise Unsupported(f"no stand-alone script for a finding of the gate '{finding.gate or case.mode}': "

@@ -86,6 +86,21 @@ def check(oracle, plain):
     return faults
 '''
 
+CHECK_HELD = '''
+def check(oracle, plain):
+    """Outputs that the caller still holds must not change in a later call on other values."""
+    given = {n: v.to(DEVICE) if isinstance(v, torch.Tensor) else v for n, v in inputs().items()}
+    held = flatten(kernel(given))
+    before = {n: t.detach().clone() for n, t in held.items()}
+    halved = {n: v / 2 if isinstance(v, torch.Tensor) and v.is_floating_point() else v for n, v in given.items()}
+    for again in range(1, 10):
+        call(kernel, halved if again % 2 else given)
+        for name, t in held.items():
+            if not torch.equal(t.detach(), before[name]) and not torch.isnan(before[name]).any():
+                return [f"{name} of call 0 is overwritten by call {again}"]
+    return []
+'''
+
 CALL = '''
 def call(function, given):
     """Tensors that ``function`` gives, by name."""
