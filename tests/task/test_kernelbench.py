@@ -273,3 +273,11 @@ def test_contract_file_beside_the_problem_is_used(write):
 def test_a_sheet_survives_json(write):
     sheet = read(write("p.py", LINEAR)).sheet
     assert type(sheet).model_validate_json(sheet.model_dump_json()) == sheet
+
+
+def test_another_dtype_is_given_to_inputs_and_state(write):
+    source = read(write("p.py", LINEAR))
+    w = Workload(dims={"batch_size": 3, "in_features": 5, "out_features": 7}, dtype="bfloat16")
+    inputs, state = source.inputs(w, 1), source.state(w, 1)
+    assert inputs["x"].dtype == state["lin.weight"].dtype == torch.bfloat16
+    assert source.reference(inputs, w, state, dtype=None).dtype == torch.bfloat16

@@ -103,8 +103,8 @@ class Values(Model):
                   "log_probabilities", "sorted", "custom"] = "normal"  # fmt: skip
     mean: float = 0.0
     std: float = 1.0
-    low: float | str = 0
-    high: float | str = 1
+    low: float | str = 0.0
+    high: float | str = 1.0
     p: float = 0.5
     value: float = 0.0
     generator: str | None = None

@@ -18,7 +18,7 @@ from ..tensors import Scalar, TensorSpec
 from . import observe, tree
 from .device import on_this_machine
 from .load import user_code
-from .oracle import as_dtype, widened
+from .oracle import as_dtype, in_dtype, widened
 
 
 class DeclaredSource:
@@ -41,7 +41,7 @@ class DeclaredSource:
             if isinstance(spec, Scalar):
                 made[name] = workload.scalars.get(name, spec.values[0])
             elif spec.values.kind == "custom":
-                made[name] = self._custom(name, spec, workload, seed)
+                made[name] = in_dtype(self._custom(name, spec, workload, seed), workload.dtype)
             else:
                 dtype = workload.dtype if workload.dtype in spec.dtypes else spec.dtypes[0]
                 made[name] = drawing.draw(spec, spec.sizes(workload.dims), dtype, generator, workload.dims)

@@ -7,7 +7,6 @@ integers are, how they make inputs, what they build and call.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,10 @@ from ..calling import Calling
 from ..contract import INFERRED
 from ..task import TaskSheet, Workload
 from ..tensors import DTYPES, INTEGERS, Scalar, TensorSpec, Values
-from . import modules, observe, tree, workloads
+from . import modules, settle, tree, workloads
 from .device import on_this_machine
 from .load import user_code
-from .oracle import as_dtype, widened
+from .oracle import as_dtype, in_dtype, widened
 from .record import unwritten
 from .symbols import Inferred, Prober, infer
 from .trial import Leaf, NeedsValues, Parts, Subject, Trial, dtype_name, run_trial, tensors_of
@@ -76,13 +75,15 @@ class InferredSource:
         parts = self.problem.parts(self.knobs(workload), seed)
         with torch.random.fork_rng(devices=[]), on_this_machine():
             seed_everything(seed)
-            return parts.inputs()
+            made = parts.inputs()
+        return {k: in_dtype(v, workload.dtype) for k, v in made.items()}
 
     def state(self, workload: Workload, seed: int) -> dict[str, torch.Tensor]:
         self._seed = seed
         with on_this_machine():
             module = self.problem.parts(self.knobs(workload), seed).build()
-        return {} if module is None else {k: v.clone() for k, v in tensors_of(module).items()}
+        own = {} if module is None else tensors_of(module)
+        return {k: in_dtype(v, workload.dtype).clone() for k, v in own.items()}
 
     def reference(
         self, inputs: dict[str, Any], workload: Workload, state: dict[str, torch.Tensor] | None, *,
@@ -168,8 +169,8 @@ def infer_source(
         notes.append(f"trials stopped after {budget.seconds:.0f} s; sizes not tried by then stay as given")
     source = InferredSource(problem, inferred, sheet)
     source.sheet = _sheet(sheet, problem, inferred, chosen, [*inferred.notes, *notes])
-    _behave(source, list(chosen))
-    _in_time(source, budget)
+    settle.behave(source)
+    settle.in_time(source, budget)
     return source
 
 
@@ -277,82 +278,6 @@ def _spec(name: str, leaf: Leaf, inferred: Inferred, kind: str) -> TensorSpec | 
     group = "main" if leaf.dtype not in (*INTEGERS, "bool") else f"fixed {leaf.dtype}"
     return TensorSpec(tuple(s for s in shape if s is not None), dtypes=(leaf.dtype,), values=values,
                       requires_grad=leaf.requires_grad, dtype_group=group, mutated=buffer)  # fmt: skip
-
-
-def _behave(source: InferredSource, chosen: list[Workload]) -> None:
-    """Run the reference at the smallest workload that it takes, and write into the sheet what was seen."""
-    sheet = source.sheet
-    seen, trouble = None, None
-    for workload in chosen:
-        try:
-            seen = observe.observe(source, workload, source.problem.where)
-            break
-        except TaskError as e:
-            trouble = e
-            sheet = _drop(sheet, workload, e)
-    if seen is None:
-        if trouble is None:
-            source.sheet = sheet
-            return
-        given = Workload(dims=dict(sheet.given))
-        if source.inferred.base.bytes > 64 << 20 or any(w.dims == given.dims for w in chosen):
-            raise trouble
-        seen = observe.observe(source, given, source.problem.where)
-        note = f"no derived sizes run; only the given are used ({human(source.inferred.base.bytes)})"
-        sheet = sheet.model_copy(update={"workloads": (given,), "dims": {}, "notes": (*sheet.notes, note)})
-    changes: dict[str, Any] = {}
-    contract: dict[str, Any] = {}
-    notes = list(sheet.notes)
-    if seen.random:
-        contract |= {"random": True, "postcondition": "distribution"}
-        notes.append("the reference draws random numbers: results are compared as distributions")
-    if seen.state:
-        contract["state"] = True
-        notes.append(f"the reference updates its state by contract: {', '.join(seen.state)}")
-    if seen.mutated:
-        changes["inputs"] = {
-            n: v.model_copy(update={"mutated": True}) if n in seen.mutated else v for n, v in sheet.inputs.items()
-        }
-        notes.append(f"the reference writes its inputs in place by contract: {', '.join(seen.mutated)}")
-    if seen.copies:
-        notes.append(f"on the task's own values the output equals input '{seen.copies[0]}': a copy would pass there")
-    if seen.constant:
-        notes.append("on the task's own values all outputs are constant: a constant would pass there")
-    changes["extra"] = {**sheet.extra, "copies": list(seen.copies), "state_updated": list(seen.state)}
-    changes["contract"] = sheet.contract.model_copy(update=contract)
-    source.sheet = sheet.model_copy(update={**changes, "notes": tuple(notes)})
-
-
-def _in_time(source: InferredSource, budget: Budget) -> None:
-    """Drop workloads on which the float64 oracle takes too long: operation counts miss linear algebra and loops."""
-    kept: list[Workload] = []
-    sheet = source.sheet
-    for workload in sheet.workloads:
-        start = time.monotonic()
-        try:
-            inputs = {k: as_dtype(v, torch.float64) for k, v in source.inputs(workload, 1).items()}
-            with torch.no_grad():
-                source.reference(inputs, workload, source.state(workload, 1), dtype=torch.float64)
-        except (TaskError, Unsupported) as e:
-            note = f"the reference does not run in float64: {e.what}"
-            source.sheet = sheet.model_copy(update={"notes": (*sheet.notes, note)})
-            return
-        taken = time.monotonic() - start
-        if taken > budget.run_seconds and kept:
-            sizes = ", ".join(f"{n}={v}" for n, v in workload.dims.items())
-            left = len(sheet.workloads) - len(kept)
-            note = f"{left} workloads not run here: the float64 reference takes {taken:.1f} s ({sizes})"
-            sheet = sheet.model_copy(update={"workloads": tuple(kept), "notes": (*sheet.notes, note)})
-            break
-        kept.append(workload)
-    source.sheet = sheet
-
-
-def _drop(sheet: TaskSheet, workload: Workload, error: TaskError) -> TaskSheet:
-    sizes = ", ".join(f"{n}={v}" for n, v in workload.dims.items())
-    note = f"derived sizes ({sizes}) refused: {error.what}"
-    return sheet.model_copy(update={"workloads": tuple(w for w in sheet.workloads if w != workload),
-                                    "notes": (*sheet.notes, note)})  # fmt: skip
 
 
 __all__ = ["InferredSource", "Parts", "Problem", "infer_source", "seed_everything"]

@@ -74,3 +74,11 @@ def as_dtype(value: Any, dtype: torch.dtype | None) -> Any:
     if value.dtype in _NARROW or value.dtype is torch.float64:
         return value.to(dtype)
     return value.to(torch.complex128) if dtype is torch.float64 and value.dtype in _COMPLEX else value
+
+
+def in_dtype(value: Any, name: str | None) -> Any:
+    """A float tensor in the float dtype that a workload asks for; anything else as it is."""
+    if name is None or not isinstance(value, torch.Tensor) or value.dtype not in _NARROW | {torch.float64}:
+        return value
+    dtype = getattr(torch, name)
+    return value.to(dtype) if dtype.is_floating_point else value
