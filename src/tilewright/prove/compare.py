@@ -4,15 +4,15 @@ An error is judged by what rounding can explain, not by a constant. For one outp
 
     |kernel - oracle|  <=  k * B  +  floor * ulp(oracle)
 
-``oracle`` is the reference in float64. ``B`` is how wrong arithmetic of this precision honestly gets there: the larger
-of (1) the error of the trusted baseline, the reference in the kernel's own dtypes, and (2) how far the oracle moves when
-its float inputs move by one rounding of the accumulation precision (conditioning: a baseline that is exact by luck,
-on a single number say, must not condemn a kernel). Both are taken over elements of like magnitude, since a softmax's
-small outputs deserve a small budget and a matrix product's do not. Where the baseline is exact and the conditioning nil,
-the floor in ulps applies alone.
+``oracle`` is the reference in float64. ``B`` is how wrong arithmetic of this precision honestly gets there: the
+larger of (1) the error of the trusted baseline, the reference in the kernel's own dtypes, and (2) how far the oracle
+moves when its float inputs move by one rounding of the accumulation precision (conditioning: a baseline that is exact
+by luck, on a single number say, must not condemn a kernel). Both are taken over elements of like magnitude, since a
+softmax's small outputs deserve a small budget and a matrix product's do not. Where the baseline is exact and the
+conditioning nil, the floor in ulps applies alone.
 
-Special values compare by class: NaN, +Inf, -Inf, finite. Integers and booleans compare exactly. ``K`` and ``FLOOR`` were
-calibrated on one half of the corpus (``tilewright corpus --calibrate``) and are reported on the other.
+Special values compare by class: NaN, +Inf, -Inf, finite. Integers and booleans compare exactly. ``K`` and ``FLOOR``
+were calibrated on one half of the corpus (``tilewright corpus --calibrate``) and are reported on the other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sizes: at which dims a kernel is tried, the most telling ones first.
 
-Faults sit at edges: one element, one less or more than a tile, a prime, nothing at all, more programs than a grid axis
-holds. Each dim is varied alone, the others small, and then a few joint draws follow. Tile sizes are guessed twice: powers
-of two, and the integers that stand in the kernel's source.
+Faults sit at edges: one element, one less or more than a tile, a prime, nothing at all, more programs than a grid
+axis holds. Each dim is varied alone, the others small, and then a few joint draws follow. Tile sizes are guessed
+twice: powers of two, and the integers that stand in the kernel's source.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Special values planted into drawn inputs: NaN, infinities, zeros of both signs, subnormals, extremes; and values that
-make a long sum hard."""
+"""Special values planted into drawn inputs: NaN, infinities, zeros of both signs, subnormals, extremes; and values
+that make a long sum hard."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ PROTECTION = {"none": 0, "read": 1}  # PROT_NONE, PROT_READ
 
 
 def protect(bundle: Bundle, how: dict[str, Any]) -> None:
-    """Protect the guard zones around the tensors ``how["names"]`` (None: all). ``how["access"]``: ``none``, or ``read``,
-    where only writes fault. Raises OSError where the system refuses."""
+    """Protect the guard zones around the tensors ``how["names"]`` (None: all). ``how["access"]``: ``none``, or
+    ``read``, where only writes fault. Raises OSError where the system refuses."""
     if bundle.map is None:
         return
     names, protection = how.get("names"), PROTECTION[how.get("access", "none")]
@@ -28,7 +28,7 @@ def protect(bundle: Bundle, how: dict[str, Any]) -> None:
             begin = storage["begin"] // PAGE * PAGE
             end = -(-(storage["begin"] + storage["nbytes"]) // PAGE) * PAGE
             for zone in (begin - GUARD, end):
-                if 0 <= zone and zone + GUARD <= -(-bundle.size // PAGE) * PAGE:
+                if 0 <= zone <= bundle.size - GUARD:
                     _mprotect(start + zone, GUARD, protection)
 
 

@@ -8,8 +8,8 @@ from functools import cache
 
 from ..gate import Gate
 
-ORDER = ("interface", "values", "shapes", "written", "purity", "honesty", "determinism", "special values", "accumulation",
-         "strides", "gradients", "batch invariance", "metamorphic")  # fmt: skip
+ORDER = ("task audit", "interface", "values", "shapes", "written", "purity", "honesty", "determinism",
+         "special values", "accumulation", "strides", "gradients", "batch invariance", "metamorphic")  # fmt: skip
 
 
 @cache

@@ -1,12 +1,12 @@
 """Accumulation: long sums stay within what honest float32 addition does (float64 for float64), in any order.
 
-The dims along which something is summed are made long, and the values hard: all positive (no error cancels), halves that
-cancel up to a small rest, a large mean. The budget allows a chain of additions one after another (the inputs move by the
-rounding of the running sum, ``Examination._nudge``), so that a plain loop passes and an accumulator in half precision, or
-a variance as a difference of squares, does not. It proves nothing beyond the lengths tried, and a loss of precision in
-single products hides in long sums (gate ``values`` sees it). Sources: float16 accumulators (onnxruntime#29611,
-FlagGems#4237), a chunked gradient summed in bfloat16 (Liger-Kernel#512); N. Higham, Accuracy and Stability of Numerical
-Algorithms (2002), ch. 4.
+The dims along which something is summed are made long, and the values hard: all positive (no error cancels), halves
+that cancel up to a small rest, a large mean. The budget allows a chain of additions one after another (the inputs
+move by the rounding of the running sum, ``Examination._nudge``), so that a plain loop passes and an accumulator in
+half precision, or a variance as a difference of squares, does not. It proves nothing beyond the lengths tried, and a
+loss of precision in single products hides in long sums (gate ``values`` sees it). Sources: float16 accumulators
+(onnxruntime#29611, FlagGems#4237), a chunked gradient summed in bfloat16 (Liger-Kernel#512); N. Higham, Accuracy and
+Stability of Numerical Algorithms (2002), ch. 4.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _recipes(exam: Examination) -> Iterator[Recipe]:
                 dims, chain = long, name
                 if family == "large mean":  # a chain's allowance would swallow what this shows
                     size = sizes.near(exam.sheet.dims[name], min(MODEST, long[name]))
-                    dims, extra = sizes.put(exam.sheet, long, name, size or long[name]) or long, ""
+                    dims, chain = sizes.put(exam.sheet, long, name, size or long[name]) or long, ""
                 w = first.model_copy(update={"dims": dims, "dtype": dtype})
                 yield Recipe(w, family=f"special:{family}@{name}", extra=(("chain", chain),),
                              seed=exam.seed_for("accumulation", name, family, dtype))  # fmt: skip

@@ -1,11 +1,11 @@
 """Shapes: at other sizes than the given ones, within the contract's range, the outputs are within the error budget.
 
-It tries one element, tile edges, primes, exchanged and random sizes, sizes around the integers of the kernel's source, each
-promised scalar, hostile values at sizes off a tile, nothing at all where the contract promises empty inputs, and more
-programs than a grid axis holds where that is cheap. It proves nothing about sizes between those, nor about offsets beyond
-what memory here holds (gate ``bounds``). A size that the reference refuses is not held against the kernel.
-Sources: unmasked tails (triton#630), padding lanes that enter a variance (triton PR 344), a grid axis above 65535
-(flashinfer#4534), specialised branches that hidden sizes reveal.
+It tries one element, tile edges, primes, exchanged and random sizes, sizes around the integers of the kernel's
+source, each promised scalar, hostile values at sizes off a tile, nothing at all where the contract promises empty
+inputs, and more programs than a grid axis holds where that is cheap. It proves nothing about sizes between those, nor
+about offsets beyond what memory here holds (gate ``bounds``). A size that the reference refuses is not held against
+the kernel. Sources: unmasked tails (triton#630), padding lanes that enter a variance (triton PR 344), a grid axis
+above 65535 (flashinfer#4534), specialised branches that hidden sizes reveal.
 """
 
 from __future__ import annotations

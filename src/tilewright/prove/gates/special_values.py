@@ -1,12 +1,12 @@
-"""Special values: NaN, infinities, signed zeros, extremes and subnormals in the inputs lead to what they lead to in the
-reference.
+"""Special values: NaN, infinities, signed zeros, extremes and subnormals in the inputs lead to what they lead to in
+the reference.
 
-NaN, +Inf, -Inf and finite results are told apart element by element, following the contract's policy on NaN: ``propagate``
-compares all; ``ignore`` does not look where the reference is NaN; ``unspecified`` tries no NaN and asks only for a result.
-Where the reference's own precision overflows (it and the float64 oracle disagree in kind, or by half) nothing is held
-against the kernel. Flushing subnormal inputs to zero passes, and so does the other sign of a zero; both are noted.
-It proves nothing about values between those. Sources: maxima that swallow NaN (triton#1566, #7349), rows of -Inf that
-give exp(-Inf + Inf) (TensorRT-LLM#17477), IEEE 754.
+NaN, +Inf, -Inf and finite results are told apart element by element, following the contract's policy on NaN:
+``propagate`` compares all; ``ignore`` does not look where the reference is NaN; ``unspecified`` tries no NaN and asks
+only for a result. Where the reference's own precision overflows (it and the float64 oracle disagree in kind, or by
+half) nothing is held against the kernel. Flushing subnormal inputs to zero passes, and so does the other sign of a
+zero; both are noted. It proves nothing about values between those. Sources: maxima that swallow NaN (triton#1566,
+#7349), rows of -Inf that give exp(-Inf + Inf) (TensorRT-LLM#17477), IEEE 754.
 """
 
 from __future__ import annotations

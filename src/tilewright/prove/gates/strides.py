@@ -1,13 +1,13 @@
-"""Strides: the same values in other memory layouts give a right result, or a clear refusal where the contract promises
-no more.
+"""Strides: the same values in other memory layouts give a right result, or a clear refusal where the contract
+promises no more.
 
 Each layout of ``prove/layouts.py`` (transposed, a block of a wider tensor, every second element, unaligned, expanded,
 column-major) is given to each input alone and to all together; the memory around a view is full of NaN. An unaligned
-input follows an aligned one in the same process, since a kernel specialised on alignment may be kept. It proves nothing
-about layouts outside that list, nor about those of incoming gradients (gate ``gradients``). A kernel in C takes contiguous
-buffers by its calling convention. Sources: inputs read as if contiguous (fused-ssim#44, aiter#5292), a stride used in one
-pass and dropped in the next (LightLLM#1467), alignment specialisation (triton#1330), size-1 and expanded axes
-(triton#1175).
+input follows an aligned one in the same process, since a kernel specialised on alignment may be kept. It proves
+nothing about layouts outside that list, nor about those of incoming gradients (gate ``gradients``). A kernel in C
+takes contiguous buffers by its calling convention. Sources: inputs read as if contiguous (fused-ssim#44, aiter#5292),
+a stride used in one pass and dropped in the next (LightLLM#1467), alignment specialisation (triton#1330), size-1 and
+expanded axes (triton#1175).
 """
 
 from __future__ import annotations

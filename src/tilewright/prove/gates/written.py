@@ -1,13 +1,13 @@
 """Written: every output element is written, nothing unwritten or out of bounds is read or written.
 
-Each case runs twice, with fresh memory (``torch.empty`` and its relatives) and the zones around the inputs full of NaN
-bytes and full of finite ones. What differs between the runs came from there. Triton launches report every access out of
-range by themselves; kernels in C get unreadable pages tight on both sides of each buffer, outputs included.
+Each case runs twice, with fresh memory (``torch.empty`` and its relatives) and the zones around the inputs full of
+NaN bytes and full of finite ones. What differs between the runs came from there. Triton launches report every access
+out of range by themselves; kernels in C get unreadable pages tight on both sides of each buffer, outputs included.
 
-It can't see a read of unwritten memory that never reaches an output, nor memory that is got past torch (``numpy.empty``,
-``malloc``), nor, for torch kernels, accesses that torch itself makes. Sources: unwritten tails that a recycled buffer
-hid (FBGEMM PR 5754), accumulation into uninitialised memory (HeCBench#289), writes past the last column
-(kernels-community#1153); electric fences.
+It can't see a read of unwritten memory that never reaches an output, nor memory that is got past torch
+(``numpy.empty``, ``malloc``), nor, for torch kernels, accesses that torch itself makes. Sources: unwritten tails that
+a recycled buffer hid (FBGEMM PR 5754), accumulation into uninitialised memory (HeCBench#289), writes past the last
+column (kernels-community#1153); electric fences.
 """
 
 from __future__ import annotations
