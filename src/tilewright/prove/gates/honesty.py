@@ -72,7 +72,7 @@ class Honesty(Gate):
             parts.append(f"{seen['launches']} launch{'es' * (seen['launches'] != 1)} a call")
         parts += seen.get("notes", [])
         hints = tripwire.scan(exam.kernel.text) if exam.kernel.path.endswith(".py") else []
-        parts += [f"hint: {h}" for h in hints[:3]]
+        parts += [f"hint: {h}" for h in hints if h.tier != "note"][:3]
         return "; ".join(parts)
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
