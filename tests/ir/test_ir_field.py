@@ -90,14 +90,14 @@ def agree(c, pair):
 
 
 def lopsided(right):
-    """A mutant that adds three times the first argument (to the exponential, for logarithms)."""
+    """A mutant that adds three times the first argument and one (to the exponential, for logarithms)."""
 
     def mutant(f, where, *args):
         out = right(f, where, *args)
         first = args[0].map(lambda t: t.expand(out.p.shape))
         if out.e is not None:
             return FieldValue(out.p, out.q, residues.mul(out.e, first.p + 3, residues.P), out.base)
-        return field_functions.add(f, where, out, FieldValue(residues.mod(3 * first.p, residues.P), first.q))
+        return field_functions.add(f, where, out, FieldValue(residues.mod(3 * first.p + 1, residues.P), first.q))
 
     return mutant
 

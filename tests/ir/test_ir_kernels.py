@@ -276,7 +276,9 @@ def test_atomics():
     run(K.atomics, (4,), x, y, z, 100, 32)
     close(y, torch.stack([x.max(), x.min(), x.sum()]), 1e-5)
     ints = (x * 10).int().tolist()
-    assert z.tolist() == [functools.reduce(f, ints) for f in (lambda a, b: a & b, lambda a, b: a | b, lambda a, b: a ^ b)]
+    assert z.tolist() == [
+        functools.reduce(f, ints) for f in (lambda a, b: a & b, lambda a, b: a | b, lambda a, b: a ^ b)
+    ]
 
 
 def test_dot_scaled():

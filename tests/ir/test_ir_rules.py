@@ -115,7 +115,9 @@ def compare_float(word, python, mutant_word):
 
 
 def cast(op, source, target, python, mutant):
-    return Law(op, (source,), target, f"    %r = {op} %a : tensor<{N}x{source}> to tensor<{N}x{target}>", python, mutant)
+    return Law(
+        op, (source,), target, f"    %r = {op} %a : tensor<{N}x{source}> to tensor<{N}x{target}>", python, mutant
+    )
 
 
 def shift(python, width):
@@ -247,14 +249,20 @@ def as_rule(mutant):
 
 def test_division_by_zero_is_recorded_and_does_not_crash():
     p = program(("i32", "i32"), "i32", f"    %r = arith.divsi %a, %b : tensor<{N}xi32>")
-    a, b, o = torch.full((N,), 7, dtype=torch.int32), torch.arange(N, dtype=torch.int32), torch.zeros(N, dtype=torch.int32)
+    a, b, o = (
+        torch.full((N,), 7, dtype=torch.int32),
+        torch.arange(N, dtype=torch.int32),
+        torch.zeros(N, dtype=torch.int32),
+    )
     result = launch.evaluate(p, ("a", "b", "o"), (1, 1, 1), [a, b, o], Machine())
     assert [(x.kind, x.count) for x in result.undefined] == [("integer division by zero", 1)]
     assert o[1:9].tolist() == [7, 3, 2, 1, 1, 1, 1, 0]
 
 
 def test_smallest_integer_over_minus_one_wraps():
-    _, out = evaluate(("i32", "i32"), "i32", f"    %r = arith.divsi %a, %b : tensor<{N}xi32>", [[-(2**31)] * N, [-1] * N])
+    _, out = evaluate(
+        ("i32", "i32"), "i32", f"    %r = arith.divsi %a, %b : tensor<{N}xi32>", [[-(2**31)] * N, [-1] * N]
+    )
     assert out[0] == -(2**31)
 
 

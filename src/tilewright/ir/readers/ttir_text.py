@@ -158,6 +158,6 @@ class Locations:
 def user_frame(frames: tuple[str, ...]) -> str:
     """The innermost frame outside Triton's own library, or the outermost one."""
     for f in frames:
-        if "/triton/language/" not in f:
+        if not re.search(r"(^|/)triton/language/", f):
             return f
     return frames[-1] if frames else ""
