@@ -22,7 +22,7 @@ START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 10.0
 DIED = "run the command again; 'tilewright doctor' says whether the process comes up at all"
 KEEP = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "OPENBLAS_CORETYPE",
-        "OPENBLAS_L2_SIZE", "CUDA_VISIBLE_DEVICES", "TRITON_CACHE_DIR", "CC", "CXX")  # fmt: skip
+        "OPENBLAS_L2_SIZE", "TRITON_CACHE_DIR", "CC", "CXX")  # fmt: skip
 
 
 class Ended:
@@ -54,7 +54,7 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         env = {k: v for k, v in os.environ.items() if k in KEEP}
         env.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1",
-                   TOKENIZERS_PARALLELISM="false", PYTHONHASHSEED="0")  # fmt: skip
+                   TOKENIZERS_PARALLELISM="false", PYTHONHASHSEED="0", CUDA_VISIBLE_DEVICES="")  # fmt: skip
         if interpret:
             env["TRITON_INTERPRET"] = "1"
         self._process = subprocess.Popen(
