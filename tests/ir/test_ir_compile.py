@@ -1,5 +1,7 @@
 """Compiling without a GPU: the specialisation of a real launch, errors with a line, the cache."""
 
+from pathlib import Path
+
 import ir_kernels as K
 import pytest
 import torch
@@ -59,7 +61,7 @@ def test_a_kernel_that_does_not_compile_names_its_line():
 
 def _line(fn, text):
     code = fn.fn.__code__
-    lines = open(code.co_filename).read().split("\n")
+    lines = Path(code.co_filename).read_text().split("\n")
     return 1 + next(i for i in range(code.co_firstlineno - 1, len(lines)) if text in lines[i])
 
 
@@ -69,7 +71,7 @@ def test_unknown_options_and_missing_arguments_are_refused():
         C.compile(K.read_back, (x, x, 100, 32), {"speed": 11})
     with pytest.raises(KernelError, match="missing"):
         C.compile(K.read_back, (x, x))
-    with pytest.raises(KernelError, match="is no @triton.jit function"):
+    with pytest.raises(KernelError, match=r"is no @triton\.jit function"):
         C.unwrap(len)
 
 

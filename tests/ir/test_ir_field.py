@@ -46,7 +46,8 @@ def law_table():
         "rcp": ("rcp", lambda c, x, y, z: (c.mul(c.rcp(x), x), c.number(one))),
         "fma": ("fma", lambda c, x, y, z: (c.fma(x, y, z), c.add(c.mul(x, y), z))),
         "exp of a sum": ("exp", lambda c, x, y, z: (c.exp(c.add(x, y)), c.mul(c.exp(x), c.exp(y)))),
-        "exp2 with log2 e is exp": ("exp2", lambda c, x, y, z: (c.exp2(c.mul(x, c.number(math.log2(math.e)))), c.exp(x))),
+        "exp2 with log2 e is exp": ("exp2", lambda c, x, y, z: (
+            c.exp2(c.mul(x, c.number(math.log2(math.e)))), c.exp(x))),
         "exp10 with log10 e": ("exp10", lambda c, x, y, z: (c.exp10(c.mul(x, c.number(math.log10(math.e)))), c.exp(x))),
         "expm1": ("expm1", lambda c, x, y, z: (c.add(c.expm1(x), c.number(one)), c.exp(x))),
         "log of a product": ("log", lambda c, x, y, z: (c.log(c.mul(x, y)), c.add(c.log(x), c.log(y)))),

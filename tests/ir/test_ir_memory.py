@@ -1,6 +1,7 @@
 """Planted faults of memory: each is seen, at its line, and the right kernel beside it is clean."""
 
 import math
+from pathlib import Path
 
 import ir_kernels as K
 import pytest
@@ -13,7 +14,7 @@ from tilewright.ir import launch
 def line_of(fn, text):
     """``file:line`` of the first source line of a kernel that holds ``text``."""
     code = fn.fn.__code__
-    lines = open(code.co_filename).read().split("\n")
+    lines = Path(code.co_filename).read_text().split("\n")
     at = next(i for i in range(code.co_firstlineno - 1, len(lines)) if text in lines[i])
     return f"{code.co_filename}:{at + 1}"
 

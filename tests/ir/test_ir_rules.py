@@ -1,7 +1,7 @@
-"""One law for each rule of arithmetic and shape, checked element by element in plain Python, and a mutant that breaks it.
+"""One law for each rule of arithmetic and shape, checked element by element in plain Python, and a mutant against it.
 
-A mutant is a plausible mistake: the rule of a neighbouring operation, or the same rule read signed for unsigned. The test
-runs the law with the mutant in place of the rule and wants it to fail.
+A mutant is a plausible mistake: the rule of a neighbouring operation, or the same rule read signed for unsigned. The
+test runs the law with the mutant in place of the rule and wants it to fail.
 """
 
 import math
@@ -20,6 +20,7 @@ from tilewright.ir.readers import ttir
 
 load()
 N = 256
+WIDEN = f"    %r = arith.extui %m : tensor<{N}xi1> to tensor<{N}xi8>"
 TORCH = {"i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "f16": torch.float16,
          "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}  # fmt: skip
 
@@ -47,7 +48,7 @@ def evaluate(ins, out, line, values, rules=None):
     before = dict(RULES)
     RULES.update(rules or {})
     try:
-        launch.evaluate(p, tuple("abcd"[: len(ins)]) + ("o",), (1, 1, 1), [*storages, result], Machine())
+        launch.evaluate(p, (*"abcd"[: len(ins)], "o"), (1, 1, 1), [*storages, result], Machine())
     finally:
         RULES.clear()
         RULES.update(before)
@@ -96,7 +97,7 @@ def binary(op, t, python, mutant, out=None, words=""):
 
 
 def compare(word, t, python, mutant_word):
-    line = f"    %m = arith.cmpi {word}, %a, %b : tensor<{N}x{t}>\n    %r = arith.extui %m : tensor<{N}xi1> to tensor<{N}xi8>"
+    line = f"    %m = arith.cmpi {word}, %a, %b : tensor<{N}x{t}>\n{WIDEN}"
 
     def mutant(ev, op, a, b):
         return BEFORE["arith.cmpi"](ev, replace(op, attrs={"words": (mutant_word,)}), a, b)
@@ -105,7 +106,7 @@ def compare(word, t, python, mutant_word):
 
 
 def compare_float(word, python, mutant_word):
-    line = f"    %m = arith.cmpf {word}, %a, %b : tensor<{N}xf32>\n    %r = arith.extui %m : tensor<{N}xi1> to tensor<{N}xi8>"
+    line = f"    %m = arith.cmpf {word}, %a, %b : tensor<{N}xf32>\n{WIDEN}"
     law = compare("eq", "i32", python, "ne")
 
     def mutant(ev, op, a, b):
@@ -284,6 +285,6 @@ def test_bf16_and_f16_arithmetic_rounds_once_an_operation():
 def test_an_unknown_operation_is_unsupported_with_its_line():
     from tilewright.errors import Unsupported
 
-    with pytest.raises(Unsupported, match="operation arith.frobnicate") as e:
+    with pytest.raises(Unsupported, match=r"operation arith\.frobnicate") as e:
         evaluate(("i32",), "i32", f"    %r = arith.frobnicate %a : tensor<{N}xi32>", [[1] * N])
     assert e.value.where == "ttir:9"

@@ -1,8 +1,8 @@
 """Real domain: float64 without the kernel's roundings, differentiable with torch autograd.
 
 Casts change nothing (the ledger keeps them); literals stand for the numbers that they round (constants.py).
-Storages are copies in float64: outputs are read from ``Result.outputs``. Bits of a float are those of the nearest value of its type
-(they carry no gradient).
+Storages are copies in float64: outputs are read from ``Result.outputs``. Bits of a float are those of the nearest
+value of its type (they carry no gradient).
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from . import rule
 from .arith import high_product, unsigned
 
 _SAME = (
-    "exp exp2 log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt erf erfc "
-    "floor ceil trunc round fma atan2 copysign cbrt"
+    "exp exp2 log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt "
+    "erf erfc floor ceil trunc round fma atan2 copysign cbrt"
 )
 _MATH = {f"math.{n}": n for n in _SAME.split()}
 _MATH |= {"math.absf": "abs", "math.powf": "pow", "math.roundeven": "rint", "tt.precise_sqrt": "sqrt",
