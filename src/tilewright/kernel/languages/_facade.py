@@ -143,7 +143,8 @@ def answers(t: Target) -> dict[str, Any]:
         return lambda *args, **kwargs: value
 
     return {
-        "is_available": always(True), "is_initialized": always(True), "init": nothing, "device_count": always(1),
+        "is_available": always(True), "is_initialized": always(False), "init": nothing, "manual_seed": nothing,
+        "manual_seed_all": nothing, "device_count": always(1),
         "current_device": always(0), "set_device": nothing, "get_device_name": always(t.name),
         "get_device_capability": always(t.capability), "get_device_properties": always(properties(t)),
         "current_stream": always(Stream()), "default_stream": always(Stream()), "Stream": Stream, "Event": Event,
