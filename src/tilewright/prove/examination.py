@@ -243,9 +243,12 @@ class Examination:
         return sensitivity, slope
 
     def _moved(self, case: Case, exact: dict[str, Any], draw: int) -> dict[str, Any]:
-        """The oracle's run with its inputs moved by one rounding."""
-        return {**exact, "inputs": {n: _nudge(v, case.inputs[n], self.seed_for("nudge", n, draw), self._chain(case, n))
-                                    for n, v in exact["inputs"].items()}}  # fmt: skip
+        """The oracle's run with its inputs and incoming gradients moved by one rounding."""
+        moved = {n: _nudge(v, case.inputs[n], self.seed_for("nudge", n, draw), self._chain(case, n))
+                 for n, v in exact["inputs"].items()}  # fmt: skip
+        upstream = exact["cotangents"] and {n: _nudge(v, case.cotangents[n], self.seed_for("nudge up", n, draw))
+                                            for n, v in exact["cotangents"].items()}  # fmt: skip
+        return {**exact, "inputs": moved, "cotangents": upstream}
 
     def _chain(self, case: Case, name: str) -> int | None:
         """The axis along which a long sum runs, for a recipe that says so (``chain``: the dim's name)."""

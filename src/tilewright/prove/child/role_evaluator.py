@@ -145,7 +145,7 @@ def _earlier(bundle: Bundle, before: torch.Tensor, name: str) -> torch.Tensor:
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    x, y = (t.contiguous().reshape(-1).view(torch.uint8) for t in (a, b))
+    x, y = (t.reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8) for t in (a, b))
     return torch.equal(x, y)
 
 

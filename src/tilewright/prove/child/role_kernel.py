@@ -143,8 +143,11 @@ def backward(
     if not pairs:
         return {}
     names = [n for n in wanted if n in inputs]
-    got = torch.autograd.grad([o for o, _ in pairs], [inputs[n] for n in names], [c for _, c in pairs],
-                              allow_unused=True, retain_graph=again)  # fmt: skip
+    # The engine itself: torch.autograd.grad would switch function modes off, and with them the façade in backward.
+    got = torch.autograd.Variable._execution_engine.run_backward(
+        tuple(o for o, _ in pairs), tuple(c for _, c in pairs), again, False, tuple(inputs[n] for n in names),
+        allow_unreachable=True, accumulate_grad=False,
+    )  # fmt: skip
     return {n: g for n, g in zip(names, got, strict=True) if g is not None}
 
 
@@ -157,8 +160,11 @@ def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.shape == b.shape and torch.equal(a.contiguous().view(torch.uint8) if a.dim() else a.reshape(1).view(torch.uint8),
-                                              b.contiguous().view(torch.uint8) if b.dim() else b.reshape(1).view(torch.uint8))  # fmt: skip
+    """Equal bit for bit."""
+    if a.shape != b.shape:
+        return False
+    x, y = (t.reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8) for t in (a, b))
+    return torch.equal(x, y)
 
 
 def threads() -> int:

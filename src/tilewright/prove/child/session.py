@@ -439,5 +439,5 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
         return False
     if a.numel() == 0:
         return True
-    x, y = (t.detach().contiguous().reshape(-1).view(torch.uint8) for t in (a, b))
+    x, y = (t.detach().reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8) for t in (a, b))
     return torch.equal(x, y)
