@@ -53,6 +53,12 @@ def law_table():
         "log of a product": ("log", lambda c, x, y, z: (c.log(c.mul(x, y)), c.add(c.log(x), c.log(y)))),
         "exp undoes log": ("log", lambda c, x, y, z: (c.exp(c.log(x)), x)),
         "log2 with ln 2 is log": ("log2", lambda c, x, y, z: (c.mul(c.log2(x), c.number(math.log(2))), c.log(x))),
+        "log times a decimal": ("mul", lambda c, x, y, z: (
+            c.add(c.mul(c.number(0.9), c.log(x)), c.mul(c.number(0.1), c.log(x))), c.mul(c.number(1.0), c.log(x)))),
+        "log times data": ("log", lambda c, x, y, z: (
+            c.mul(y, c.log(c.mul(x, z))), c.add(c.mul(y, c.log(x)), c.mul(c.log(z), y)))),
+        "log times a quotient": ("div", lambda c, x, y, z: (
+            c.div(c.mul(c.log(x), y), c.mul(z, y)), c.div(c.log(x), z))),
         "log1p": ("log1p", lambda c, x, y, z: (c.exp(c.log1p(x)), c.add(x, c.number(one)))),
         "softplus of a shifted sum": ("exp", lambda c, x, y, z: (
             c.add(z, c.log(c.add(c.exp(c.sub(x, z)), c.exp(c.sub(y, z))))), c.log(c.add(c.exp(x), c.exp(y))))),
@@ -132,6 +138,8 @@ DIFFERENT = {
     "sin is not cos": lambda c, x, y, z: (c.sin(x), c.cos(x)),
     "sqrt of a sum": lambda c, x, y, z: (c.sqrt(c.add(x, y)), c.add(c.sqrt(x), c.sqrt(y))),
     "log of a sum": lambda c, x, y, z: (c.log(c.add(x, y)), c.add(c.log(x), c.log(y))),
+    "a scaled log": lambda c, x, y, z: (c.mul(c.number(0.9), c.log(x)), c.mul(c.number(0.8), c.log(x))),
+    "log times other data": lambda c, x, y, z: (c.mul(y, c.log(x)), c.mul(z, c.log(x))),
     "max is not min": lambda c, x, y, z: (c.maxnum(x, y), c.minnum(x, y)),
     "sign of a difference": lambda c, x, y, z: (c.sub(x, y), c.sub(y, x)),
 }
@@ -186,7 +194,9 @@ def test_what_the_field_cannot_say_is_unsupported():
     with pytest.raises(Unsupported, match="exponential of an exponential"):
         c.exp(c.exp(c.x()))
     with pytest.raises(Unsupported, match="logarithm in value position"):
-        c.mul(c.log(c.x()), c.x())
+        c.mul(c.log(c.x()), c.exp(c.x()))
+    with pytest.raises(Unsupported, match="logarithm that was scaled"):
+        c.exp(c.mul(c.log(c.x()), c.x()))
     with pytest.raises(Unsupported, match="natural and binary logarithms meet"):
         c.add(c.log(c.x()), c.log2(c.x()))
     with pytest.raises(Unsupported, match="integer made from data"):

@@ -26,7 +26,7 @@ from ..values import INTS, bits
 from . import residues as r
 from .base import Domain
 from .constants import Number, number
-from .field_value import FieldValue, shared_base, unknown
+from .field_value import SQUARED, FieldValue, shared_base, to_base, unknown
 from .machine import to_int
 
 P, Q = r.P, r.Q
@@ -156,20 +156,25 @@ class Field(Domain):
         return v
 
     def exponential_of(self, v: FieldValue, base: str, where: str) -> Tensor:
-        """exp (or exp2) of each entry modulo P: ``v.e`` where that is known, else through ``q``."""
-        if v.e is not None and v.base != base:
+        """exp (or exp2, or their squares) of each entry modulo P: ``v.e`` where that is known, else through ``q``."""
+        if v.e is not None and v.base.rstrip(SQUARED) != base.rstrip(SQUARED):
             raise Unsupported("the exponential of a logarithm to another base", where=where)
+        if v.e is not None and v.base.endswith(SQUARED) and not base.endswith(SQUARED):
+            raise Unsupported("the exponential of a logarithm that was scaled, in the field domain", where=where)
         if v.q is None:
             power = unknown(v.p)
-        elif base == "2":
+        elif base[0] == "2":
             ln2 = self.constant_residues("ln(2)")[1]
             assert ln2 is not None
             power = r.mul(v.q, torch.tensor(float(ln2), dtype=torch.float64), Q)
         else:
             power = v.q
         out = r.exponential(power, self.g)
-        if v.e is not None:
-            out = torch.where(torch.isnan(v.e), out, v.e)
+        if base.endswith(SQUARED):
+            out = r.mul(out, out, P)
+        e = to_base(v, base)
+        if e is not None:
+            out = torch.where(torch.isnan(e), out, e)
         if v.special:
             out = torch.where(torch.isinf(v.p), torch.where(v.p > 0, v.p, torch.zeros_like(v.p)), out)
         missing = torch.isnan(out) & (~torch.isnan(v.p) if v.e is None else ~(torch.isnan(v.p) & torch.isnan(v.e)))
@@ -254,9 +259,11 @@ class Field(Domain):
             storage.q = unknown(storage.p).clone() if storage.q is None else storage.q
             storage.q[index] = unknown(values.p) if values.q is None else values.q
         if storage.e is not None or values.e is not None:
-            storage.base = shared_base([storage, values])
-            storage.e = unknown(storage.p).clone() if storage.e is None else storage.e
-            storage.e[index] = unknown(values.p) if values.e is None else values.e
+            base = shared_base([storage, values])
+            mine, theirs = to_base(storage, base), to_base(values, base)
+            storage.e = unknown(storage.p).clone() if mine is None else mine
+            storage.e[index] = unknown(values.p) if theirs is None else theirs
+            storage.base = base
         return storage
 
     def add_at(self, storage: FieldValue, index: Tensor, values: FieldValue, t: Type) -> FieldValue:

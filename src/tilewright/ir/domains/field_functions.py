@@ -11,7 +11,7 @@ from torch import Tensor
 from ...errors import Unsupported
 from ..program import Type
 from . import residues as r
-from .field_value import FieldValue, shared_base, unknown
+from .field_value import SQUARED, FieldValue, shared_base, unknown
 
 if TYPE_CHECKING:
     from .field import Field
@@ -91,27 +91,42 @@ def _infinite_product(f: Field, where: str, a: FieldValue, b: FieldValue, p: Ten
 
 
 def _scaled_logarithm(f: Field, where: str, a: FieldValue, b: FieldValue) -> FieldValue | None:
-    """A logarithm times a constant: a whole number, or ln 2 and log2 e, which change its base."""
+    """A logarithm times ln 2 or log2 e, which changes its base; times a whole number; or times any number that is known
+    modulo Q, of which the exponential's square is kept: (u²)^c has order Q, so c counts modulo Q."""
     log, factor = (a, b) if a.e is not None else (b, a)
-    if factor.x is None or factor.e is not None:
+    if factor.e is not None or factor.q is None or bool(torch.isnan(factor.q).any()):
         return None
-    first = float(factor.x.reshape(-1)[0])
-    if not bool((factor.x == first).all()):
-        return None
-    e = f.exponential_of(log, log.base, where)
-    names = {"2": ("ln(2)", "e"), "e": ("log2(e)", "2")}
-    name, other = names[log.base]
-    residue = float(f.constant_residues(name)[0])
-    p = torch.where(torch.isinf(log.p), log.p * (1.0 if first > 0 else -1.0), r.mul(log.p, factor.p, P))
+    p = r.mul(log.p, factor.p, P)
+    special = log.special or factor.special
+    if special:
+        p = _infinite_product(f, where, log, factor, p)
     q = _both(r.mul, log, factor)
-    if bool((factor.p == residue).all()):
-        return FieldValue(p, q, e.expand(p.shape), other, special=log.special)
-    if first == int(first) and 0 < abs(first) <= 64:
-        power = r.power(e, int(abs(first)), P)
-        return FieldValue(
-            p, q, (power if first > 0 else r.inverse(power, P)).expand(p.shape), log.base, special=log.special
-        )
-    return None
+    name, other = {"2": ("ln(2)", "e"), "e": ("log2(e)", "2")}[log.base[0]]
+    squared = SQUARED if log.base.endswith(SQUARED) else ""
+    if bool((factor.p == float(f.constant_residues(name)[0])).all()):
+        e = f.exponential_of(log, log.base, where)
+        return FieldValue(p, q, e.expand(p.shape), other + squared, special=special)
+    n = _whole_number(factor)
+    if n:
+        power = r.power(f.exponential_of(log, log.base, where), abs(n), P)
+        e = power if n > 0 else r.inverse(power, P)
+        return FieldValue(p, q, _at_infinities(p, e.expand(p.shape)), log.base, special=special)
+    base = log.base[0] + SQUARED
+    e = r.power_of(f.exponential_of(log, base, where), factor.q, P)
+    return FieldValue(p, q, _at_infinities(p, e.expand(p.shape)), base, special=special)
+
+
+def _whole_number(v: FieldValue) -> int:
+    """The small whole number that all of ``v`` is, or 0."""
+    if v.x is None:
+        return 0
+    first = float(v.x.reshape(-1)[0])
+    return int(first) if abs(first) <= 64 and first == int(first) and bool(torch.all(v.x == first)) else 0
+
+
+def _at_infinities(p: Tensor, e: Tensor) -> Tensor:
+    """Exponentials with those of infinities put right."""
+    return torch.where(torch.isinf(p), torch.where(p > 0, p, torch.zeros_like(p)), e)
 
 
 def inverse(f: Field, where: str, a: FieldValue) -> FieldValue:

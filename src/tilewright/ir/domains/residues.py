@@ -46,6 +46,16 @@ def power(a: Tensor, exponent: int, m: int) -> Tensor:
     return out
 
 
+def power_of(a: Tensor, exponent: Tensor, m: int) -> Tensor:
+    """Each entry of ``a`` to its own exponent, both residues (exponents below 2^23)."""
+    out = torch.ones(torch.broadcast_shapes(a.shape, exponent.shape), dtype=torch.float64)
+    bits = exponent.to(torch.int64)
+    for i in range(23):
+        out = torch.where((bits >> i) & 1 != 0, mul(out, a, m), out)
+        a = mul(a, a, m)
+    return out
+
+
 def inverse(a: Tensor, m: int) -> Tensor:
     """Inverse by Fermat; 0 gives NaN. Axes that a view repeats are computed once."""
     small = a
