@@ -281,3 +281,20 @@ def test_another_dtype_is_given_to_inputs_and_state(write):
     inputs, state = source.inputs(w, 1), source.state(w, 1)
     assert inputs["x"].dtype == state["lin.weight"].dtype == torch.bfloat16
     assert source.reference(inputs, w, state, dtype=None).dtype == torch.bfloat16
+
+
+def test_a_hidden_size_is_a_dim_and_a_kernel_size_is_not(write):
+    text = module(
+        "", init="n, hidden, k", inputs="torch.rand(4, n)", constants="n, hidden, k = 64, 128, 3",
+        body="self.a, self.b, self.c = nn.Linear(n, hidden), nn.Linear(hidden, n), nn.Conv1d(1, 1, k, padding='same')",
+        forward="self.c(self.b(torch.relu(self.a(x)))[:, None])",
+    )  # fmt: skip
+    assert set(read(write("p.py", text)).sheet.dims) == {"x_0", "n", "hidden"}
+
+
+def test_when_time_runs_out_it_is_said_and_the_problem_is_still_read(write):
+    from tilewright.task.readers import Budget
+
+    sheet = read(write("p.py", LINEAR), budget=Budget(seconds=1e-9)).sheet
+    assert any("time for trials ran out" in n for n in sheet.notes)
+    assert any("not run here" in n for n in sheet.notes)

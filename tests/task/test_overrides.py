@@ -5,7 +5,7 @@ from tilewright.task import INFERRED, Dim, Scalar, TaskSheet, TensorSpec, unifor
 from tilewright.task.overrides import Overrides, beside, load
 
 SHEET = TaskSheet(
-    name="t", inputs={"x": TensorSpec("M N", values=uniform(0, 1)), "eps": Scalar(1e-5)},
+    name="t", inputs={"x": TensorSpec("M N", values=uniform(0.5, 1)), "eps": Scalar(1e-5)},
     dims={"M": Dim(1, 64), "N": Dim(1, 128, multiple_of=8)}, contract=INFERRED,
 )  # fmt: skip
 

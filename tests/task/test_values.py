@@ -32,6 +32,11 @@ def test_uniform_stays_below_its_upper_bound_in_every_dtype(dtype):
     assert (x >= 0).all()
 
 
+def test_draws_stay_finite_in_narrow_dtypes():
+    for dtype in ("float16", "float8_e5m2"):
+        assert make(normal(0, 1e6), dtype=dtype).float().isfinite().all()
+
+
 def test_integers_take_bounds_over_dims():
     x = make(integers(0, "V"), dtype="int64")
     assert set(x.unique().tolist()) == set(range(7))

@@ -22,7 +22,7 @@ from .inferred import InferredSource, Problem, infer_source
 from .kernelbench import parameters
 from .load import UserModule, user_code
 from .record import CUSTOM
-from .symbols import Inferred, Prober
+from .symbols import Inferred, OutOfTime, Prober
 from .taskyml import TaskYml, read_task_yml, size_of
 from .trial import Parts, Trial
 from .workloads import Budget, bytes_at, human
@@ -158,7 +158,10 @@ def _plan(problem: Any, probe: Prober, inferred: Inferred, budget: Budget) -> tu
     slow = probe.real
     for spec in sorted((*listed.tests, *listed.benchmarks), key=size_of):
         plain = {k: v for k, v in spec.items() if k != "seed"}
-        trial = probe(plain) if not slow or plain == problem.spec else None
+        try:
+            trial = probe(plain) if not slow or plain == problem.spec else None
+        except OutOfTime:
+            trial = None
         # A problem that loops over its rows takes long even on fake tensors.
         slow = slow or probe.last > 0.5
         dims = {k: v for k, v in plain.items() if k in inferred.symbols}

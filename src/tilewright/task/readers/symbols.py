@@ -55,8 +55,12 @@ class Inferred:
         return {k: size for name, size in dims.items() if name in self.symbols for k in self.symbols[name].knobs}
 
 
+class OutOfTime(Exception):
+    """The seconds for trials are spent."""
+
+
 class Prober:
-    """Runs trials and remembers them. When ``seconds`` are spent, what was not tried counts as refused."""
+    """Runs trials and remembers them. Raises OutOfTime when ``seconds`` are spent."""
 
     def __init__(self, subject: Subject, real: bool, seconds: float = 20.0):
         self.subject, self.real, self.left = subject, real, seconds
@@ -68,7 +72,7 @@ class Prober:
         key = tuple(sorted(values.items()))
         if key not in self._seen:
             if self.left <= 0:
-                return None
+                raise OutOfTime
             self.count += 1
             start = time.monotonic()
             try:
@@ -89,14 +93,21 @@ def infer(
     if len(knobs) > most_knobs:
         result.notes.append(f"only the first {most_knobs} of {len(knobs)} integer constants were varied")
         knobs = dict(itertools.islice(knobs.items(), most_knobs))
-    groups = _groups(probe, base, knobs)
-    for group in groups:
-        symbol = _symbol(probe, base, group, knobs[group[0]], names)
-        if symbol is not None and _is_dim(symbol, base, named=any(names.get(k) for k in group)):
-            result.symbols[_unique(symbol.name, result.symbols)] = symbol
-    for name, symbol in result.symbols.items():
-        symbol.name = name
-    _keep_independent(probe, base, result)
+    try:
+        for group in _groups(probe, base, knobs):
+            symbol = _symbol(probe, base, group, knobs[group[0]], names)
+            if symbol is not None and _is_dim(symbol, base, named=any(names.get(k) for k in group)):
+                result.symbols[_unique(symbol.name, result.symbols)] = symbol
+    except OutOfTime:
+        result.notes.append("time for trials ran out; integers not tried by then stay as given")
+    try:
+        _keep_independent(probe, base, result)
+    except OutOfTime:
+        result.notes.append("time for trials ran out before all sizes were moved together; only one varies")
+        result.symbols = dict(itertools.islice(result.symbols.items(), 1))
+        result.shapes = _expressions(base, result.symbols, None)
+        if any(e is None for c, e in result.shapes.items() if c[0] in ("in", "bound")):
+            result.symbols, result.shapes = {}, _expressions(base, {}, None)
     for name, symbol in result.symbols.items():
         result.dims[name] = _range(probe, symbol)
     _raise_low(probe, result)
@@ -180,9 +191,12 @@ def _symbol(probe: Prober, base: Trial, group: tuple[str, ...], value: int, name
 
 def _is_dim(symbol: Symbol, base: Trial, *, named: bool) -> bool:
     before, after = base.coordinates(), symbol.near.coordinates()
-    outer = {c for c in symbol.moved if c[0] in ("in", "out")}
-    if not outer and not any(c[0] == "bound" for c in symbol.moved):
-        return False
+    if not any(c[0] in ("in", "out", "bound") for c in symbol.moved):
+        # A hidden size: it shows in the weights alone. Small ones may as well be a kernel size or a head count.
+        weights = [c for c in symbol.moved if c[0] == "state"]
+        return symbol.value >= 32 and any(
+            before[c] == symbol.value and after.get(c) == symbol.value + symbol.step for c in weights
+        )
     if symbol.value == 1 and not named:
         return False
     if any(c[0] == "scalar" for c in symbol.moved) and not any(c[0] == "in" for c in symbol.moved):
@@ -251,7 +265,10 @@ def _expressions(
 
 def _range(probe: Prober, symbol: Symbol) -> Dim:
     """From the least size that runs to a greatest that was shown to run."""
-    low = _least(lambda size: probe(symbol.at(size)) is not None, symbol.value, symbol.step)
+    try:
+        low = _least(lambda size: probe(symbol.at(size)) is not None, symbol.value, symbol.step)
+    except OutOfTime:
+        low = symbol.value
     high = 2 * symbol.value if symbol.far is not None else symbol.value + symbol.step
     return Dim(low, high, multiple_of=symbol.step)
 
@@ -276,7 +293,11 @@ def _least(runs: Callable[[int], bool], value: int, step: int) -> int:
 def _raise_low(probe: Prober, result: Inferred) -> None:
     """If not all least sizes run together, say so: a derived shape that is refused is not held against a kernel."""
     lows = {n: d.low for n, d in result.dims.items()}
-    if lows and probe(result.knobs(lows)) is None:
+    try:
+        legal = not lows or probe(result.knobs(lows)) is not None
+    except OutOfTime:
+        return
+    if not legal:
         result.notes.append(
             "not every combination of least sizes is legal: " + ", ".join(f"{n}={v}" for n, v in lows.items())
         )

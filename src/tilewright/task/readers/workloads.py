@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..task import Workload, itemsize
 from ..tensors import evaluate
-from .symbols import Inferred, Prober
+from .symbols import Inferred, OutOfTime, Prober
 from .trial import Trial
 
 
@@ -49,17 +50,22 @@ def choose(probe: Prober, inferred: Inferred, budget: Budget) -> tuple[tuple[Wor
         cost = human(base.bytes) + (f", {base.flops / 1e9:.1f} GFLOP" if base.flops > budget.flops else "")
         sizes = ", ".join(f"{n}={v}" for n, v in given.items())
         notes.append(f"given sizes{f' ({sizes})' if sizes else ''} not run here: {cost}")
-        develop = shrink(probe, inferred, given, budget)
-    if develop is None:
-        develop = _least(probe, inferred, budget)
+        develop = _in_time(shrink, probe, inferred, given, budget) or _in_time(_least, probe, inferred, budget)
     if develop is None:
         notes.append(f"no smaller sizes were found within {human(budget.bytes)}; give workloads in contract.toml")
         return (), notes
     workloads = [Workload(dims=develop, kind="develop")]
-    smoke = shrink(probe, inferred, develop, budget, share=1 / 64)
+    smoke = _in_time(shrink, probe, inferred, develop, budget, share=1 / 64)
     if smoke is not None and smoke != develop:
         workloads.insert(0, Workload(dims=smoke, kind="smoke"))
     return tuple(workloads), notes
+
+
+def _in_time(search: Callable[..., dict[str, int] | None], *args: Any, **kwargs: Any) -> dict[str, int] | None:
+    try:
+        return search(*args, **kwargs)
+    except OutOfTime:
+        return None
 
 
 def bytes_at(inferred: Inferred, dims: Mapping[str, int]) -> int:
