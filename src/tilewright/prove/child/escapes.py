@@ -96,7 +96,10 @@ def read_environment(t: Target) -> str:
 def read_memory(t: Target) -> str:
     def one(pid: int) -> str:
         with open(f"/proc/{pid}/maps") as f:
-            start = int(f.readline().split("-")[0], 16)
+            first = f.readline().split("-")[0]
+        if not first:
+            raise Closed(f"the memory map of process {pid} reads as empty")
+        start = int(first, 16)
         fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
         try:
             os.pread(fd, 16, start)
@@ -134,12 +137,9 @@ def _foreign(t: Target) -> list[int]:
 
 
 def trace(t: Target) -> str:
-    def one(pid: int) -> str:
-        syscalls.checked(syscalls.libc.ptrace(16, pid, None, None), "ptrace")
-        syscalls.libc.ptrace(17, pid, None, None)
-        return f"attached to process {pid}"
-
-    return _first([p for p in t["processes"] if p != os.getpid()], one)
+    """The victim only, and without stopping it: a stopped parent could not tell."""
+    syscalls.checked(syscalls.libc.ptrace(0x4206, t["victim"], None, None), "ptrace")
+    return "traces a process outside"
 
 
 def kill_others(t: Target) -> str:
@@ -201,7 +201,7 @@ def regain_privileges(t: Target) -> str:
 
 
 def mount(t: Target) -> str:
-    syscalls.mount("none", os.environ.get("TMPDIR", "/tmp"), "tmpfs", 0)
+    syscalls.mount("none", _scratch(), "tmpfs", 0)
     return "mounted a file system"
 
 
@@ -247,8 +247,12 @@ def too_much_memory(t: Target) -> str:
     return f"holds {len(held) * step >> 20} MiB"
 
 
+def _scratch() -> str:
+    return os.environ.get("TMPDIR", "/tmp")
+
+
 def too_large_file(t: Target) -> str:
-    path = os.path.join(os.environ["TMPDIR"], "large")
+    path = os.path.join(_scratch(), "large")
     with open(path, "wb") as f:
         try:
             f.truncate(t["limits"]["file_bytes"] + 1)
@@ -262,13 +266,13 @@ def fill_scratch(t: Target) -> str:
     left, n = t["limits"]["scratch_bytes"] + (1 << 20), 0
     try:
         while left > 0:
-            with open(os.path.join(os.environ["TMPDIR"], f"fill{n}"), "wb") as f:
+            with open(os.path.join(_scratch(), f"fill{n}"), "wb") as f:
                 f.write(b"\1" * (1 << 20))
             left, n = left - (1 << 20), n + 1
     finally:
         for i in range(n + 1):
             with contextlib.suppress(OSError):
-                os.unlink(os.path.join(os.environ["TMPDIR"], f"fill{i}"))
+                os.unlink(os.path.join(_scratch(), f"fill{i}"))
     return f"wrote {n} MiB"
 
 
@@ -296,7 +300,7 @@ def _first(options: Any, attempt: Callable[[Any], str]) -> str:
     for option in options:
         try:
             return attempt(option)
-        except OSError as e:
+        except (OSError, Closed) as e:
             last = e
     raise last
 
@@ -324,4 +328,3 @@ ESCAPES = (
     Escape("hang and ignore signals", "stops the check", hang, alone=True),
     Escape("leave a daemon behind", "goes on after the check", outlive, alone=True),
 )  # fmt: skip
-

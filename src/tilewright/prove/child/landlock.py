@@ -1,8 +1,8 @@
 """What a sealed child may read and write, held by Landlock: it needs no privilege and works inside containers.
 
 Reading is allowed for everything but secrets: dot entries of home directories, ``/etc`` but for what libraries look up
-there, ``/run`` (where clusters mount tokens), other children's scratch folders. Writing is allowed in the child's own scratch
-folder and to a few devices. Landlock only grants, so the granted paths are listed around the secrets.
+there, ``/run`` (where clusters mount tokens), other children's scratch folders. Writing is allowed in the child's own
+scratch folder and to a few devices. Landlock only grants, so the granted paths are listed around the secrets.
 Method: Landlock (Salaün, Linux 5.13; signals and abstract sockets since 6.12).
 """
 

@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from . import transport
 
 START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 10.0
+MESSAGE_TIMEOUT_S = 30.0
 DIED = "run the command again; 'tilewright doctor' says whether the process comes up at all"
 KEEP = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "OPENBLAS_CORETYPE",
         "OPENBLAS_L2_SIZE", "TRITON_CACHE_DIR", "CC", "CXX")  # fmt: skip
@@ -120,11 +122,11 @@ class ForkServer:
     def _drain(self, done: Any, timeout: float) -> None:
         deadline = time.monotonic() + timeout
         while not done():
-            try:
-                head, _ = transport.receive(self._control, max(0.001, deadline - time.monotonic()))
-            except transport.Timeout:
+            if not select.select([self._control], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 return
-            except transport.ProtocolFault as e:
+            try:  # once it began, a message is read whole: half of one would garble all that follow
+                head, _ = transport.receive(self._control, MESSAGE_TIMEOUT_S)
+            except (transport.ProtocolFault, transport.Timeout) as e:
                 raise EnvironmentProblem(f"the process that starts sealed children died: {e}", remedy=DIED) from None
             if "spawned" in head:
                 self._pids[head["ticket"]] = head["spawned"]

@@ -85,7 +85,9 @@ def _alone(e: Escape, child: Session, scene: dict[str, Any]) -> Tried:
         left = _with_argument(scene["sleeper"][1])
         for pid in left:
             os.kill(pid, signal.SIGKILL)
-        return Tried(e.name, "open" if left else "closed", f"left {left}" if left else "it died with the child", e.means)
+        return Tried(
+            e.name, "open" if left else "closed", f"left {left}" if left else "it died with the child", e.means
+        )
     return _try(e, child, scene)
 
 
@@ -133,5 +135,3 @@ def _with_argument(argument: str) -> list[int]:
             if argument.encode() in f.read().split(b"\0") and _runs(int(pid)):
                 found.append(int(pid))
     return found
-
-
