@@ -7,11 +7,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from ..prove.finding import CaseRecord, Finding, TensorRecord
 from ..prove.verdict import GateReport, Verdict
-from .tensors import save_case
 
 Parts = Mapping[str, Mapping[str, Any]]
 
@@ -48,6 +45,10 @@ def with_tensors(verdict: Verdict, tensors: Mapping[str, Parts], blobs: dict[str
 
 def _case(case: CaseRecord, parts: Parts, put: Any) -> CaseRecord:
     """The record with blobs. One budget for the whole case, so all parts are saved together."""
+    import torch
+
+    from .tensors import save_case
+
     together = {(part, name): value for part in ("inputs", "state", "cotangents")
                 for name, value in parts.get(part, {}).items() if isinstance(value, torch.Tensor)}  # fmt: skip
     saved = save_case({f"{part}/{name}": t for (part, name), t in together.items()}, put)

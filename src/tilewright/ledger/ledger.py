@@ -14,9 +14,8 @@ import os
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from sqlalchemy import Connection, insert, select
 
 from ..errors import InternalError, LedgerError
@@ -25,12 +24,14 @@ from ..prove.finding import CaseRecord, TensorRecord
 from ..prove.verdict import Verdict
 from ..task.task import TaskSheet
 from . import models as m
-from . import tensors
 from .audits import Audit, open_audit
 from .complete import with_ids, with_tensors
 from .lookup import Lookup
 from .records import FindingRecord, Found, VerdictRecord, canonical, contract_hash, dumps, this_machine
 from .store import TIMEOUT, Store, locate
+
+if TYPE_CHECKING:
+    import torch  # costs seconds, which `tilewright show` need not spend
 
 WORTH_COMPRESSING = 0.9
 
@@ -93,10 +94,14 @@ class Ledger:
 
     def save_tensor(self, tensor: torch.Tensor) -> TensorRecord:
         """``tensors.save`` into this ledger."""
+        from . import tensors
+
         return tensors.save(tensor, self.put_blob)
 
     def load_tensor(self, record: TensorRecord) -> torch.Tensor:
         """``tensors.load`` from this ledger."""
+        from . import tensors
+
         return tensors.load(record, self.get_blob)
 
     def load_case(self, case: CaseRecord) -> tuple[dict[str, Any], dict[str, torch.Tensor], dict[str, torch.Tensor]]:

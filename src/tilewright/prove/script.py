@@ -80,11 +80,12 @@ def _flags(finding: Finding, sheet: TaskSheet, language: str, problem: dict[str,
     """What the case needs beyond the plain script."""
     case = finding.case
     tensors = [v for v in (*case.inputs.values(), *case.state.values()) if isinstance(v, TensorRecord)]
+    unwritten = "nan" in finding.got and "nan" not in finding.expected
     there = {
         "grads": bool(case.cotangents), "state": bool(case.state), "budget": finding.budget is not None,
         "changed": any(isinstance(s, TensorSpec) and s.mutated for s in sheet.inputs.values()),
         "complex": any(t.dtype.startswith("complex") for t in tensors),
-        "zeros": "-0" in (finding.got, finding.expected), "written": case.mode == "written",
+        "zeros": "-0" in (finding.got, finding.expected), "written": case.mode == "written" or unwritten,
         "aligned": case.mode == "strides", "triton": language == "triton",
         "sharing": case.mode == "purity" and finding.cls == "policy",
         "casts": any(_CASTS.search(text) for _, text in problem.values()),
