@@ -18,6 +18,7 @@ from ..case import Case, Recipe
 from ..child.session import Outcome, same_bits
 from ..gate import Check, Gate, Tally
 from ..verdict import Claim, Role
+from .gradients import differentiable, with_state
 
 if TYPE_CHECKING:
     from ..examination import Examination
@@ -40,8 +41,11 @@ class Determinism(Gate):
         small = first.model_copy(update={"dims": sizes.small(exam.sheet, first.dims)})
         yield exam.make(Recipe(first, seed=exam.seed_for("determinism", "given")))
         yield exam.make(Recipe(small, seed=exam.seed_for("determinism", "small")))
+        if exam.contract.gradients == "promised" and (names := differentiable(exam, Recipe(first))):
+            yield exam.make(Recipe(first, seed=exam.seed_for("determinism", "grad"), grad=True, wanted=names))
 
     def check(self, exam: Examination, case: Case) -> Check:
+        case = with_state(case)
         if exam.truth(case).refused is not None:
             return Check(skipped="the reference refuses")
         first = exam.run(case)
@@ -72,6 +76,7 @@ def difference(first: Outcome, again: Outcome, what: str) -> Check | None:
     """A Check if any bit of any output differs."""
     both = [(n, y, again.outputs.get(n)) for n, y in first.outputs.items()]
     both += [(n, y, again.inputs_after.get(n)) for n, y in first.inputs_after.items() if n in first.changed]
+    both += [(f"grad of {n}", y, again.grads.get(n)) for n, y in first.grads.items()]
     for name, y, z in both:
         if z is None or y.shape != z.shape:
             return Check(cls="policy", summary=f"{what}, '{name}' has another form", where=name)

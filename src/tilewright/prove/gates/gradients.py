@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...task.tensors import TensorSpec
+from ...task.task import Workload
+from ...task.tensors import Scalar, TensorSpec
 from .. import sizes
 from ..case import Case, Recipe
 from ..child.session import Outcome, same_bits
@@ -108,17 +109,26 @@ def recipes(exam: Examination) -> Iterator[Recipe]:
         return
     seed = exam.seed_for("gradients")
     yield Recipe(small, seed=seed, grad=True, wanted=names, extra=(("twice", True),))
-    yield Recipe(first, seed=seed, grad=True, wanted=names)
+    for w in (first, *workloads(exam, small)):
+        yield Recipe(w, seed=seed, grad=True, wanted=names)
     for i, wanted in enumerate(subsets(names)):
         yield Recipe(small, seed=exam.seed_for("gradients", i), grad=True, wanted=wanted)
     for kind in COTANGENTS:
         yield Recipe(small, seed=seed, grad=True, wanted=names, cotangent=kind)
     for s in sizes.plan(exam.sheet, first.dims, most=6, seed=seed):
         yield Recipe(first.model_copy(update={"dims": s.dims}), seed=seed, grad=True, wanted=names)
-    for dtype in exam.dtypes()[1:]:
-        yield Recipe(small.model_copy(update={"dtype": dtype}), seed=seed, grad=True, wanted=names)
-    for family in FAMILIES:
-        yield Recipe(small, family=family, seed=seed, grad=True, wanted=names)
+    for dtype in exam.dtypes():
+        for family in ("natural", *FAMILIES):
+            yield Recipe(small.model_copy(update={"dtype": dtype}), family=family, seed=seed, grad=True, wanted=names)
+
+
+def workloads(exam: Examination, small: Workload) -> Iterator[Workload]:
+    """The task's other workloads, and each further value of its scalars."""
+    for w in exam.sheet.workloads[1:]:
+        yield w if w.dtype else w.model_copy(update={"dtype": exam.dtypes()[0]})
+    for name, spec in exam.sheet.inputs.items():
+        for value in spec.values[1:] if isinstance(spec, Scalar) else ():
+            yield small.model_copy(update={"scalars": {**small.scalars, name: value}})
 
 
 def differentiable(exam: Examination, recipe: Recipe) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ PLAIN = ("view", "reshape", "expand", "permute", "transpose", "t.", "slice", "se
 class Honesty(Gate):
     name = "honesty"
     proves = "the outputs come from launched kernels; no fallback, thread, patch or forged record"
+    shrinks = False  # at a smaller size an honest kernel may launch nothing
 
     def role(self, exam: Examination) -> Role:
         return "core"
