@@ -74,8 +74,8 @@ def compare(
         return Comparison(
             False, float("inf"), "shape", expected=str(tuple(oracle.shape)), got=str(tuple(got.shape)), gross=True
         )
-    if baseline is not None and got.dtype != baseline.dtype:
-        return Comparison(False, float("inf"), "dtype", expected=_name(baseline), got=_name(got), gross=True)
+    if _kind(got) != _kind(oracle) or (baseline is not None and got.dtype != baseline.dtype):
+        return Comparison(False, float("inf"), "dtype", expected=_name(model), got=_name(got), gross=True)
     if got.numel() == 0:
         return Comparison(True)
     if got.is_complex():
@@ -83,7 +83,7 @@ def compare(
         low = None if baseline is None else torch.view_as_real(baseline.resolve_conj())
         return compare(*wide, low, tolerance=tolerance)
     if not got.is_floating_point():
-        return _exact(got, model.to(got.dtype) if not model.is_floating_point() else model.round().to(got.dtype))
+        return _exact(got, model.to(got.dtype))
     return _float(got, oracle.double(), None if baseline is None else baseline.double(), sensitivity, tolerance)
 
 
@@ -218,6 +218,11 @@ def compare_all(
                    sensitivity=None if sensitivity is None else sensitivity.get(n), tolerance=tolerance)
         for n, o in oracle.items() if n in got
     }  # fmt: skip
+
+
+def _kind(t: torch.Tensor) -> str:
+    """Kinds that no comparison crosses: a rounded integer is no float."""
+    return "complex" if t.is_complex() else "float" if t.is_floating_point() else "exact"
 
 
 def _name(t: torch.Tensor) -> str:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .gate import Gate
 
 Progress = Callable[[str, int], None]
+LONG = 2048  # from here on a plain loop's float32 sum leaves the baseline's error behind
 
 
 @dataclass
@@ -251,8 +252,12 @@ class Examination:
         return {**exact, "inputs": moved, "cotangents": upstream}
 
     def _chain(self, case: Case, name: str) -> int | None:
-        """The axis along which a long sum runs, for a recipe that says so (``chain``: the dim's name)."""
+        """The axis along which a long sum runs: of the dim that the recipe names (``chain``), else of a long dim that no
+        output has."""
         dim, spec = case.recipe.options().get("chain"), self.sheet.inputs.get(name)
+        if dim is None and self.sheet.outputs:
+            kept = {d for s in self.sheet.outputs.values() for d in special.dims_of(s)}
+            dim = next((d for d, n in case.dims.items() if n >= LONG and d not in kept), None)
         return special.axis_of(spec, str(dim)) if dim and isinstance(spec, TensorSpec) and spec.shape else None
 
     def reopen_reference(self) -> None:

@@ -151,7 +151,7 @@ def constants(source: str) -> tuple[int, ...]:
     """Integers above 3 in a kernel's source (``1 << 12`` and ``2**12`` too), largest first, at most a dozen."""
     found = {1 << int(n) for n in re.findall(r"\b1\s*<<\s*(\d{1,2})\b", source) if int(n) < 20}
     found |= {1 << int(n) for n in re.findall(r"\b2\s*\*\*\s*(\d{1,2})\b", source) if int(n) < 20}
-    found |= {int(n) for n in re.findall(r"(?<![\w.])(\d{1,7})(?![\w.])", source)}
+    found |= {int(n) for n in re.findall(r"(?<![\w.])(?<!e[-+])(\d{1,7})(?![\w.])", source)}
     return tuple(sorted((n for n in found if 3 < n <= LARGE), reverse=True)[:12])
 
 
@@ -163,7 +163,7 @@ def plan(
     them. ``hints``: sizes that the kernel's source mentions."""
     base = small(sheet, start)
     streams = [list(_alone(sheet, base, name, start.get(name, 0), hints)) for name in sheet.dims]
-    joint = list(_joint(sheet, base, start, random.Random(seed)))
+    joint = list(_joint(sheet, base, start, random.Random(seed), budget))
     first, rest = [s[: len(TELLING)] for s in streams], [s[len(TELLING) :] for s in streams]
     ordered = [*joint[:2], *_interleave(first), *joint[2:8], *_interleave(rest), *joint[8:]]
     return _distinct(sheet, ordered, {**start}, budget)[:most]
@@ -195,21 +195,23 @@ def _alone(sheet: TaskSheet, base: Dims, name: str, given: int, hints: Sequence[
             yield Sizing(dims, name, f"{name}={legal_size}")
 
 
-def _joint(sheet: TaskSheet, base: Dims, start: Mapping[str, int], rng: random.Random) -> Iterator[Sizing]:
+def _joint(
+    sheet: TaskSheet, base: Dims, start: Mapping[str, int], rng: random.Random, budget: int
+) -> Iterator[Sizing]:
     """All dims at once: the given ones in another order, all 1, then random draws."""
     names = sorted(sheet.dims, key=lambda n: -start.get(n, 1))
     if len(names) < 2:
         return
     for sizes, why in (((65, 37, 17, 5, 3), "odd sizes"), ((129, 65, 33, 3, 2), "just off tiles")):
-        yield from _lawful(sheet, {n: sizes[min(i, 4)] for i, n in enumerate(names)}, base, why)
-    yield from _lawful(sheet, dict.fromkeys(names, 1), base, "all 1")
+        yield from _lawful(sheet, {n: sizes[min(i, 4)] for i, n in enumerate(names)}, base, why, budget)
+    yield from _lawful(sheet, dict.fromkeys(names, 1), base, "all 1", budget)
     turned = [min(start.get(n, 1), 300) for n in reversed(sheet.dims)]
-    yield from _lawful(sheet, dict(zip(sheet.dims, turned, strict=True)), base, "sizes exchanged")
+    yield from _lawful(sheet, dict(zip(sheet.dims, turned, strict=True)), base, "sizes exchanged", budget)
     for _ in range(24):
-        yield from _lawful(sheet, {n: rng.choice(JOINT) for n in names}, base, "random sizes")
+        yield from _lawful(sheet, {n: rng.choice(JOINT) for n in names}, base, "random sizes", budget)
 
 
-def _lawful(sheet: TaskSheet, wanted: Dims, base: Dims, why: str) -> Iterator[Sizing]:
+def _lawful(sheet: TaskSheet, wanted: Dims, base: Dims, why: str, budget: int) -> Iterator[Sizing]:
     """``wanted`` brought into the contract's scope and the budget, dim by dim."""
     dims = dict(base)
     for name, size in wanted.items():
@@ -217,7 +219,7 @@ def _lawful(sheet: TaskSheet, wanted: Dims, base: Dims, why: str) -> Iterator[Si
         moved = None if legal_size is None else put(sheet, dims, name, legal_size)
         dims = dims if moved is None else moved
     for _ in range(40):
-        if elements(sheet, dims) <= SMALL:
+        if elements(sheet, dims) <= budget:
             break
         name = max(dims, key=lambda n: dims[n])
         legal_size = near(sheet.dims[name], dims[name] // 2) if name in sheet.dims else None

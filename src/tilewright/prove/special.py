@@ -111,6 +111,11 @@ def plant(name: str, x: torch.Tensor, spec: TensorSpec, g: torch.Generator, *, f
     return made.to(x.dtype)
 
 
+def dims_of(spec: TensorSpec) -> set[str]:
+    """The dims that a tensor's shape names."""
+    return {d for entry in spec.shape if isinstance(entry, str) for d in _NAMES.findall(entry)}
+
+
 def axis_of(spec: TensorSpec, dim: str) -> int:
     """The axis of a tensor that has a dim's size: the last whose entry names it; else the last axis."""
     named = [i for i, entry in enumerate(spec.shape) if isinstance(entry, str) and dim in _NAMES.findall(entry)]

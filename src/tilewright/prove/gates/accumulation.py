@@ -14,20 +14,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ...errors import TaskError
 from ...task.tensors import FLOATS, TensorSpec
 from .. import sizes
 from ..case import Case, Recipe
 from ..gate import Check, Gate, Tally
 from ..sizes import Dims
-from ..special import STRUCTURED
+from ..special import STRUCTURED, dims_of
 from ..verdict import Role
+from ._patience import patient
 
 if TYPE_CHECKING:
     from ..examination import Examination
 
 SIDE = 16
-BUDGET = 1 << 18
+BUDGET = 1 << 16
 MODEST = 1000
 DIMS = 2
 
@@ -45,11 +45,7 @@ class Accumulation(Gate):
         return "" if summed(exam) else "no dim of the task can grow"
 
     def cases(self, exam: Examination) -> Iterable[Case]:
-        for recipe in _recipes(exam):
-            try:
-                yield exam.make(recipe)
-            except TaskError:  # the reference can't be built at this size
-                continue
+        return patient(exam, _recipes(exam), essential=6, share=0.1)
 
     def check(self, exam: Examination, case: Case) -> Check:
         result = exam.judge(case, exam.run(case))
@@ -66,11 +62,9 @@ def summed(exam: Examination) -> list[tuple[str, Dims]]:
     """Dims that are likely summed along, with the sizes at which they are long: those that no output has, then those of
     an input's last axis."""
     sheet = exam.sheet
-    outputs = " ".join(str(e) for s in (sheet.outputs or {}).values() for e in s.shape)
-    specs = [s for s in sheet.inputs.values() if isinstance(s, TensorSpec) and s.shape]
-    inner = " ".join(str(s.shape[-1]) for s in specs)
-    named = {n: (sheet.outputs is None or not _in(n, outputs), _in(n, inner)) for n in sheet.dims}
-    likely = sorted((n for n in sheet.dims if any(named[n])), key=lambda n: (not named[n][0], not named[n][1]))
+    kept = {d for s in (sheet.outputs or {}).values() for d in dims_of(s)}
+    inner = {d for s in sheet.inputs.values() if isinstance(s, TensorSpec) and s.shape for d in dims_of(_last(s))}
+    likely = [n for n in sheet.dims if n not in kept] + [n for n in sheet.dims if n in kept and n in inner]
     found = []
     for name in likely:
         long = sizes.longest(sheet, _sides(exam, name), name, BUDGET)
@@ -79,8 +73,8 @@ def summed(exam: Examination) -> list[tuple[str, Dims]]:
     return found[:DIMS]
 
 
-def _in(dim: str, entries: str) -> bool:
-    return dim in entries.replace("*", " ").replace("+", " ").replace("//", " ").replace("-", " ").split()
+def _last(spec: TensorSpec) -> TensorSpec:
+    return spec.model_copy(update={"shape": spec.shape[-1:]})
 
 
 def _sides(exam: Examination, name: str) -> Dims:
@@ -90,14 +84,15 @@ def _sides(exam: Examination, name: str) -> Dims:
     for other in exam.sheet.dims:
         size = sizes.near(exam.sheet.dims[other], SIDE)
         if other != name and size and size > dims[other] and sizes.legal(exam.sheet, trial := {**dims, other: size}):
-            dims = trial if sizes.elements(exam.sheet, trial) <= BUDGET // 1024 else dims
+            dims = trial if sizes.elements(exam.sheet, trial) <= BUDGET // 256 else dims
     return dims
 
 
 def _recipes(exam: Examination) -> Iterator[Recipe]:
     first = exam.workload()
-    for i, (name, long) in enumerate(summed(exam)):
-        for dtype in exam.dtypes() if i == 0 else exam.dtypes()[:1]:
+    places = [(long, dtype) for dtype in exam.dtypes() for long in summed(exam)]
+    for (name, long), dtype in places:
+        if dtype == exam.dtypes()[0] or name == places[0][0][0]:
             for family in STRUCTURED:
                 dims, chain = long, name
                 if family == "large mean":  # a chain's allowance would swallow what this shows

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...errors import TaskError
 from .. import sizes
 from ..case import Case, Recipe
 from ..gate import Check, Gate
 from ..verdict import Role
+from ._patience import patient
 
 if TYPE_CHECKING:
     from ..examination import Examination
@@ -35,11 +35,9 @@ class Empty(Gate):
 
     def cases(self, exam: Examination) -> Iterable[Case]:
         first = exam.workload()
-        for s in sizes.empties(exam.sheet, first.dims, beyond=True):
-            try:
-                yield exam.make(Recipe(first.model_copy(update={"dims": s.dims}), seed=exam.seed_for("empty", s.key())))
-            except TaskError:  # the reference can't be built at this size
-                continue
+        recipes = [Recipe(first.model_copy(update={"dims": s.dims}), seed=exam.seed_for("empty", s.key()))
+                   for s in sizes.empties(exam.sheet, first.dims, beyond=True)]  # fmt: skip
+        return patient(exam, recipes, essential=len(recipes), share=0.1)
 
     def check(self, exam: Examination, case: Case) -> Check:
         result = exam.judge(case, exam.run(case))

@@ -15,21 +15,22 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ...errors import TaskError
 from ...task.task import Workload
 from ...task.tensors import Scalar
 from .. import sizes
 from ..case import Case, Recipe
+from ..examination import LONG
 from ..gate import Check, Gate, Tally
 from ..sizes import Sizing
 from ..verdict import Claim, Role
+from ._patience import patient
 
 if TYPE_CHECKING:
     from ..examination import Examination
 
 MOST = 48
+ESSENTIAL = 24
 HOSTILE = ("all_negative", "shifted_100", "large")
-CHAIN = 2048
 EXPENSIVE_S = 1.5
 
 
@@ -47,11 +48,7 @@ class Shapes(Gate):
         return ""
 
     def cases(self, exam: Examination) -> Iterable[Case]:
-        for recipe in self._recipes(exam):
-            try:
-                yield exam.make(recipe)
-            except TaskError as e:  # the reference can't be built at this size: not the kernel's concern
-                exam.memory.setdefault("shapes", {})[str(recipe.workload.dims)] = str(e)
+        return patient(exam, self._recipes(exam), essential=ESSENTIAL, share=0.2)
 
     def _recipes(self, exam: Examination) -> Iterator[Recipe]:
         first = exam.workload()
@@ -95,7 +92,7 @@ class Shapes(Gate):
 def _recipe(exam: Examination, first: Workload, s: Sizing, dtype: str, family: str = "natural") -> Recipe:
     w = first.model_copy(update={"dims": s.dims, "dtype": dtype})
     long = max(s.dims, key=lambda n: s.dims[n], default="")
-    extra: tuple[tuple[str, Any], ...] = (("chain", long),) if long and s.dims[long] >= CHAIN else ()
+    extra: tuple[tuple[str, Any], ...] = (("chain", long),) if long and s.dims[long] >= LONG else ()
     return Recipe(w, family=family, seed=exam.seed_for("shapes", s.key(), dtype, family), extra=extra)
 
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ...errors import TaskError
 from ...task.tensors import TensorSpec
 from .. import sizes
 from ..case import Case, Recipe
@@ -26,10 +25,12 @@ from ..child.session import Outcome
 from ..gate import Check, Gate
 from ..layouts import LAYOUTS
 from ..verdict import Role
+from ._patience import patient
 
 if TYPE_CHECKING:
     from ..examination import Examination
 
+BUDGET = 2048
 LOUD = ("exception", "interface", "launch")
 
 
@@ -50,11 +51,7 @@ class Strides(Gate):
         return ""
 
     def cases(self, exam: Examination) -> Iterable[Case]:
-        for recipe in _recipes(exam):
-            try:
-                case = exam.make(recipe)
-            except TaskError:  # the reference can't be built at this size
-                continue
+        for case in patient(exam, _recipes(exam), essential=2 * len(LAYOUTS), share=0.1):
             if any(_strided(t) for t in case.tensors.values()):
                 yield case
 
@@ -79,7 +76,7 @@ def _free(exam: Examination) -> list[str]:
 def _recipes(exam: Examination) -> Iterator[Recipe]:
     """All inputs in one layout, at two sizes; then each input alone."""
     first = exam.workload()
-    planned = sizes.plan(exam.sheet, first.dims, most=2)
+    planned = sizes.plan(exam.sheet, first.dims, most=2, budget=BUDGET)
     places = [s.dims for s in planned] or [first.dims]
     free = _free(exam)
     mutated = any(isinstance(s, TensorSpec) and s.mutated for s in exam.sheet.inputs.values())
