@@ -13,7 +13,16 @@ def _tile(ptr, rows, d, R, D, sr, sd):
 
 
 @triton.jit
-def _forward(q_ptr, k_ptr, v_ptr, o_ptr, top_ptr, sum_ptr, M, N, D, scale, sqb, sqm, sqd, skb, skn, skd, svb, svn,
+def _weights(s_ptr, top_ptr, sum_ptr, batch, rows, cols, M, N):
+    keep = (rows[:, None] < M) & (cols[None, :] < N)
+    s = tl.load(s_ptr + (batch * M + rows[:, None]) * N + cols[None, :], mask=keep, other=-float("inf"))
+    top = tl.load(top_ptr + batch * M + rows, mask=rows < M, other=0.0)
+    total = tl.load(sum_ptr + batch * M + rows, mask=rows < M, other=1.0)
+    return tl.exp(s - top[:, None]) / total[:, None]
+
+
+@triton.jit
+def _forward(q_ptr, k_ptr, v_ptr, o_ptr, s_ptr, top_ptr, sum_ptr, M, N, D, scale, sqb, sqm, sqd, skb, skn, skd, svb, svn,
              svd, T: tl.constexpr, BD: tl.constexpr):
     tiles = tl.cdiv(M, T)
     pid = tl.program_id(0).to(tl.int64)
@@ -29,6 +38,8 @@ def _forward(q_ptr, k_ptr, v_ptr, o_ptr, top_ptr, sum_ptr, M, N, D, scale, sqb, 
         k = _tile(k_ptr + batch * skb, cols, d, N, D, skn, skd)
         v = _tile(v_ptr + batch * svb, cols, d, N, D, svn, svd)
         s = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+        seen = (rows[:, None] < M) & (cols[None, :] < N)
+        tl.store(s_ptr + (batch * M + rows[:, None]) * N + cols[None, :], s, mask=seen)
         s = tl.where(cols[None, :] < N, s, -float("inf"))
         new_top = tl.maximum(top, tl.max(s, axis=1))
         p = tl.exp(s - new_top[:, None])
@@ -43,14 +54,40 @@ def _forward(q_ptr, k_ptr, v_ptr, o_ptr, top_ptr, sum_ptr, M, N, D, scale, sqb, 
 
 
 @triton.jit
-def _grad_keys(q_ptr, k_ptr, v_ptr, do_ptr, top_ptr, sum_ptr, delta_ptr, dk_ptr, dv_ptr, M, N, D, scale, sqb, sqm,
-               sqd, skb, skn, skd, svb, svn, svd, sdb, sdm, sdd, T: tl.constexpr, BD: tl.constexpr):
+def _grad_queries(k_ptr, v_ptr, do_ptr, s_ptr, top_ptr, sum_ptr, delta_ptr, dq_ptr, M, N, D, scale, skb, skn, skd, svb,
+                  svn, svd, sdb, sdm, sdd, T: tl.constexpr, BD: tl.constexpr):
+    tiles = tl.cdiv(M, T)
+    pid = tl.program_id(0).to(tl.int64)
+    batch = pid // tiles
+    rows = (pid % tiles) * T + tl.arange(0, T)
+    d = tl.arange(0, BD).to(tl.int64)
+    do = _tile(do_ptr + batch * sdb, rows, d, M, D, sdm, sdd)
+    delta = tl.zeros((T,), tl.float32)
+    for start in range(0, N, T):
+        cols = start + tl.arange(0, T).to(tl.int64)
+        v = _tile(v_ptr + batch * svb, cols, d, N, D, svn, svd)
+        p = _weights(s_ptr, top_ptr, sum_ptr, batch, rows, cols, M, N)
+        delta += tl.sum(p * tl.dot(do, tl.trans(v), input_precision="ieee"), axis=1)
+    tl.store(delta_ptr + batch * M + rows, delta, mask=rows < M)
+    dq = tl.zeros((T, BD), tl.float32)
+    for start in range(0, N, T):
+        cols = start + tl.arange(0, T).to(tl.int64)
+        k = _tile(k_ptr + batch * skb, cols, d, N, D, skn, skd)
+        v = _tile(v_ptr + batch * svb, cols, d, N, D, svn, svd)
+        p = _weights(s_ptr, top_ptr, sum_ptr, batch, rows, cols, M, N)
+        ds = p * (tl.dot(do, tl.trans(v), input_precision="ieee") - delta[:, None])
+        dq += tl.dot(ds, k, input_precision="ieee") * scale
+    tl.store(dq_ptr + (batch * M + rows[:, None]) * D + d[None, :], dq, mask=(rows[:, None] < M) & (d[None, :] < D))
+
+
+@triton.jit
+def _grad_keys(q_ptr, v_ptr, do_ptr, s_ptr, top_ptr, sum_ptr, delta_ptr, dk_ptr, dv_ptr, M, N, D, scale, sqb, sqm, sqd,
+               svb, svn, svd, sdb, sdm, sdd, T: tl.constexpr, BD: tl.constexpr):
     tiles = tl.cdiv(N, T)
     pid = tl.program_id(0).to(tl.int64)
     batch = pid // tiles
     cols = (pid % tiles) * T + tl.arange(0, T)
     d = tl.arange(0, BD).to(tl.int64)
-    k = _tile(k_ptr + batch * skb, cols, d, N, D, skn, skd)
     v = _tile(v_ptr + batch * svb, cols, d, N, D, svn, svd)
     dk = tl.zeros((T, BD), tl.float32)
     dv = tl.zeros((T, BD), tl.float32)
@@ -58,11 +95,8 @@ def _grad_keys(q_ptr, k_ptr, v_ptr, do_ptr, top_ptr, sum_ptr, delta_ptr, dk_ptr,
         rows = start + tl.arange(0, T).to(tl.int64)
         q = _tile(q_ptr + batch * sqb, rows, d, M, D, sqm, sqd)
         do = _tile(do_ptr + batch * sdb, rows, d, M, D, sdm, sdd)
-        top = tl.load(top_ptr + batch * M + rows, mask=rows < M, other=0.0)[:, None]
-        total = tl.load(sum_ptr + batch * M + rows, mask=rows < M, other=1.0)[:, None]
         delta = tl.load(delta_ptr + batch * M + rows, mask=rows < M, other=0.0)
-        p = tl.exp(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - top) / total
-        p = tl.where((rows[:, None] < M) & (cols[None, :] < N), p, 0.0)
+        p = _weights(s_ptr, top_ptr, sum_ptr, batch, rows, cols, M, N)
         dv += tl.dot(tl.trans(p), do, input_precision="ieee")
         ds = p * (tl.dot(do, tl.trans(v), input_precision="ieee") - delta[:, None])
         dk += tl.dot(tl.trans(ds), q, input_precision="ieee") * scale
@@ -72,71 +106,24 @@ def _grad_keys(q_ptr, k_ptr, v_ptr, do_ptr, top_ptr, sum_ptr, delta_ptr, dk_ptr,
     tl.store(dv_ptr + at, dv, mask=keep)
 
 
-@triton.jit
-def _grad_queries(q_ptr, k_ptr, v_ptr, do_ptr, top_ptr, sum_ptr, delta_ptr, dq_ptr, M, N, D, scale, sqb, sqm, sqd,
-                  skb, skn, skd, svb, svn, svd, sdb, sdm, sdd, T: tl.constexpr, BD: tl.constexpr):
-    tiles = tl.cdiv(M, T)
-    pid = tl.program_id(0).to(tl.int64)
-    batch = pid // tiles
-    rows = (pid % tiles) * T + tl.arange(0, T)
-    d = tl.arange(0, BD).to(tl.int64)
-    q = _tile(q_ptr + batch * sqb, rows, d, M, D, sqm, sqd)
-    do = _tile(do_ptr + batch * sdb, rows, d, M, D, sdm, sdd)
-    top = tl.load(top_ptr + batch * M + rows, mask=rows < M, other=0.0)[:, None]
-    total = tl.load(sum_ptr + batch * M + rows, mask=rows < M, other=1.0)[:, None]
-    delta = tl.load(delta_ptr + batch * M + rows, mask=rows < M, other=0.0)
-    dq = tl.zeros((T, BD), tl.float32)
-    for start in range(0, N, T):
-        cols = start + tl.arange(0, T).to(tl.int64)
-        k = _tile(k_ptr + batch * skb, cols, d, N, D, skn, skd)
-        v = _tile(v_ptr + batch * svb, cols, d, N, D, svn, svd)
-        p = tl.exp(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - top) / total
-        p = tl.where(cols[None, :] < N, p, 0.0)
-        ds = p * (tl.dot(do, tl.trans(v), input_precision="ieee") - delta[:, None])
-        dq += tl.dot(ds, k, input_precision="ieee") * scale
-    tl.store(dq_ptr + (batch * M + rows[:, None]) * D + d[None, :], dq, mask=(rows[:, None] < M) & (d[None, :] < D))
-
-
-@triton.jit
-def _delta(q_ptr, k_ptr, v_ptr, do_ptr, top_ptr, sum_ptr, delta_ptr, M, N, D, scale, sqb, sqm, sqd, skb, skn, skd, svb,
-           svn, svd, sdb, sdm, sdd, T: tl.constexpr, BD: tl.constexpr):
-    tiles = tl.cdiv(M, T)
-    pid = tl.program_id(0).to(tl.int64)
-    batch = pid // tiles
-    rows = (pid % tiles) * T + tl.arange(0, T)
-    d = tl.arange(0, BD).to(tl.int64)
-    q = _tile(q_ptr + batch * sqb, rows, d, M, D, sqm, sqd)
-    do = _tile(do_ptr + batch * sdb, rows, d, M, D, sdm, sdd)
-    top = tl.load(top_ptr + batch * M + rows, mask=rows < M, other=0.0)[:, None]
-    total = tl.load(sum_ptr + batch * M + rows, mask=rows < M, other=1.0)[:, None]
-    delta = tl.zeros((T,), tl.float32)
-    for start in range(0, N, T):
-        cols = start + tl.arange(0, T).to(tl.int64)
-        k = _tile(k_ptr + batch * skb, cols, d, N, D, skn, skd)
-        v = _tile(v_ptr + batch * svb, cols, d, N, D, svn, svd)
-        p = tl.exp(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - top) / total
-        dp = tl.dot(do, tl.trans(v), input_precision="ieee")
-        delta += tl.sum(tl.where(cols[None, :] < N, p * dp, 0.0), axis=1)
-    tl.store(delta_ptr + batch * M + rows, delta, mask=rows < M)
-
-
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, q, k, v):
         B, M, D = q.shape
         N = k.shape[1]
         o = torch.empty((B, M, D), dtype=q.dtype, device=q.device)
+        scores = torch.empty((B, M, N), dtype=torch.float32, device=q.device)
         top = torch.empty((B, M), dtype=torch.float32, device=q.device)
         total = torch.empty_like(top)
         block_d = max(16, triton.next_power_of_2(D))
-        _forward[(B * triton.cdiv(M, 16),)](q, k, v, o, top, total, M, N, D, 1.0 / math.sqrt(D), *q.stride(),
+        _forward[(B * triton.cdiv(M, 16),)](q, k, v, o, scores, top, total, M, N, D, 1.0 / math.sqrt(D), *q.stride(),
                                             *k.stride(), *v.stride(), T=16, BD=block_d)
-        ctx.save_for_backward(q, k, v, top, total)
+        ctx.save_for_backward(q, k, v, scores, top, total)
         return o
 
     @staticmethod
     def backward(ctx, do):
-        q, k, v, top, total = ctx.saved_tensors
+        q, k, v, scores, top, total = ctx.saved_tensors
         B, M, D = q.shape
         N = k.shape[1]
         block_d = max(16, triton.next_power_of_2(D))
@@ -145,12 +132,10 @@ class _Attention(torch.autograd.Function):
         dq = torch.empty((B, M, D), dtype=q.dtype, device=q.device)
         dk = torch.empty((B, N, D), dtype=q.dtype, device=q.device)
         dv = torch.empty_like(dk)
-        strides = (*q.stride(), *k.stride(), *v.stride(), *do.stride())
-        _delta[(B * triton.cdiv(M, 16),)](q, k, v, do, top, total, delta, M, N, D, scale, *strides, T=16, BD=block_d)
-        _grad_keys[(B * triton.cdiv(N, 16),)](q, k, v, do, top, total, delta, dk, dv, M, N, D, scale, *strides,
-                                              T=16, BD=block_d)
-        _grad_queries[(B * triton.cdiv(M, 16),)](q, k, v, do, top, total, delta, dq, M, N, D, scale, *strides,
-                                                 T=16, BD=block_d)
+        _grad_queries[(B * triton.cdiv(M, 16),)](k, v, do, scores, top, total, delta, dq, M, N, D, scale, *k.stride(),
+                                                 *v.stride(), *do.stride(), T=16, BD=block_d)
+        _grad_keys[(B * triton.cdiv(N, 16),)](q, v, do, scores, top, total, delta, dk, dv, M, N, D, scale, *q.stride(),
+                                              *v.stride(), *do.stride(), T=16, BD=block_d)
         return dq, dk, dv
 
 

@@ -1,4 +1,4 @@
-"""Padding and the running maximum start at -1e4, not -inf: rows below -10000 get the padding into their sum."""
+"""Padding and the running maximum start at -100, not -inf: rows that lie below -100 get the padding into their sum."""
 import torch
 import triton
 import triton.language as tl
@@ -9,16 +9,16 @@ def _rows(x_ptr, label_ptr, loss_ptr, V, ignore, sxb, sxv, slb, BLOCK: tl.conste
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK).to(tl.int64)
     label = tl.load(label_ptr + row * slb)
-    top = -1.0e4
+    top = -1.0e2
     total = 0.0
     for start in range(0, V, BLOCK):
         cols = start + lanes
-        x = tl.load(x_ptr + row * sxb + cols * sxv, mask=cols < V, other=-1.0e4).to(tl.float32)
+        x = tl.load(x_ptr + row * sxb + cols * sxv, mask=cols < V, other=-1.0e2).to(tl.float32)
         new_top = tl.maximum(top, tl.max(x, axis=0))
-        shift = tl.where(new_top == -1.0e4, 0.0, new_top)
+        shift = tl.where(new_top == -1.0e2, 0.0, new_top)
         total = total * tl.exp(top - shift) + tl.sum(tl.exp(x - shift), axis=0)
         top = new_top
-    shift = tl.where(top == -1.0e4, 0.0, top)
+    shift = tl.where(top == -1.0e2, 0.0, top)
     picked = tl.load(x_ptr + row * sxb + tl.where(label == ignore, 0, label) * sxv).to(tl.float32)
     loss = tl.log(total) - (picked - shift)
     tl.store(loss_ptr + row, tl.where(label == ignore, 0.0, loss))

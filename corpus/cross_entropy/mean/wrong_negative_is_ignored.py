@@ -7,7 +7,7 @@ import triton.language as tl
 @triton.jit
 def _cross_entropy(x_ptr, label_ptr, out_ptr, B, V, ignore, sxb, sxv, slb, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK).to(tl.int64)
-    total = 0.0
+    total = tl.full((), 0.0, tl.float64)
     count = 0.0
     for i in range(0, B):
         row = tl.full((), i, tl.int64)
