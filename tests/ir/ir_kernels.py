@@ -471,3 +471,13 @@ def does_not_compile(x, N: tl.constexpr):
     i = tl.arange(0, N)
     v = tl.load(x + i)
     tl.store(x + i, tl.dot(v, v))
+
+
+@triton.jit
+def special_values(x, y, maximum, whole, unsigned, eight, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.store(maximum + i, tl.maximum(v, tl.load(y + i)))
+    tl.store(whole + i, v.to(tl.int32))
+    tl.store(unsigned + i, v.to(tl.uint32).to(tl.int32, bitcast=True))
+    tl.store(eight + i, v.to(tl.float8e4nv).to(tl.float32) + v.to(tl.float8e5).to(tl.float32))

@@ -180,6 +180,14 @@ def test_infinities_are_flags():
     assert bool(c.f.classify("isinf", c.log(c.number(0.0)), "").all())
     assert agree(c, (c.div(x, c.number(math.inf)), c.number(0.0)))
     assert bool(torch.isnan(c.div(x, c.sub(x, x)).p).all())
+    assert bool(torch.isnan(c.mul(c.number(0.0), low).p).all())
+
+
+def test_the_constant_zero_swallows_whatever_is_finite():
+    c = Calculator()
+    x = c.x()
+    for other in (x, c.exp(x), c.log(x)):
+        assert agree(c, (c.exp(c.mul(other, c.number(0.0))), c.number(1.0)))
 
 
 def test_a_factor_of_an_infinity_of_unknown_sign_is_an_assumption():

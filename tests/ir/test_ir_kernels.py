@@ -62,12 +62,19 @@ def test_tf32_rounds_its_operands_and_tf32x3_does_not():
     assert errors["ieee"] < 1e-5
 
 
-def test_tf32_operands_are_rounded_to_nearest_ties_away():
-    from tilewright.ir.domains.machine import tf32
+def test_tf32_operands_are_cut_or_rounded_as_asked():
+    from tilewright.ir.domains.machine import Machine, tf32_nearest, tf32_truncated
 
     step = 2.0**-10
     x = torch.tensor([1 + step / 2, 1 + step / 4, 1 + 3 * step / 4, -1 - step / 2, math.inf, -math.inf])
-    assert tf32(x).tolist() == [1 + step, 1.0, 1 + step, -1 - step, math.inf, -math.inf]
+    assert tf32_nearest(x).tolist() == [1 + step, 1.0, 1 + step, -1 - step, math.inf, -math.inf]
+    assert tf32_truncated(x).tolist() == [1.0, 1.0, 1.0, -1.0, math.inf, -math.inf]
+    a, b = torch.randn(64, 64), torch.randn(64, 64)
+    for domain, narrow in ((Machine(), tf32_truncated), (Machine(tf32="nearest"), tf32_nearest)):
+        c = torch.zeros(64, 64)
+        call = (a, b, c, 64, 64, 64, 64, 1, 64, 1, 64, 1, 64, 64, 32, "tf32")
+        launch.run(K.matmul, (1, 1), call, domain=domain)
+        close(c, narrow(a).double() @ narrow(b).double(), 1e-5)
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -63,6 +63,9 @@ def sub(f: Field, where: str, a: FieldValue, b: FieldValue) -> FieldValue:
 
 
 def mul(f: Field, where: str, a: FieldValue, b: FieldValue) -> FieldValue:
+    for zero, other in ((a, b), (b, a)):
+        if zero.x is not None and zero.e is None and bool(torch.all(zero.x == 0)):
+            return _nothing(f, where, zero, other)
     if a.e is not None or b.e is not None:
         scaled = _scaled_logarithm(f, where, a, b)
         if scaled is not None:
@@ -73,6 +76,16 @@ def mul(f: Field, where: str, a: FieldValue, b: FieldValue) -> FieldValue:
     if a.special or b.special:
         p = _infinite_product(f, where, a, b, p)
     return FieldValue(p, _both(r.mul, a, b), x=_true(torch.mul, a, b), special=a.special or b.special)
+
+
+def _nothing(f: Field, where: str, zero: FieldValue, other: FieldValue) -> FieldValue:
+    """The constant 0 times anything finite, logarithms included."""
+    shape = torch.broadcast_shapes(zero.shape, other.shape)
+    p = torch.zeros(shape, dtype=torch.float64)
+    keep = f.classify("isfinite", other, where).expand(shape)
+    if not bool(keep.all()):
+        p = torch.where(keep, p, torch.full_like(p, float("nan")))
+    return FieldValue(p, p, x=p)
 
 
 def _infinite_product(f: Field, where: str, a: FieldValue, b: FieldValue, p: Tensor) -> Tensor:

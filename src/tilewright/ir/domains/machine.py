@@ -5,14 +5,15 @@ where hardware leaves room: a dot's products and their sum within one ``tt.dot``
 bfloat16, fp8, tf32 and fp32 products, which it holds exactly) and rounded once together with the accumulator;
 reductions run as a halving tree (ops/reduce.py); multiply and add are not fused unless the IR says fma; division, sqrt
 and transcendental functions are correctly rounded or torch's (the device's ``div.full``, ``ex2.approx`` differ by a few
-ulps). tf32 operands are rounded to 10 bits of mantissa, nearest, ties away.
+ulps). A tf32 dot takes its operands' upper 19 bits, as Triton's code does on Hopper, where no conversion precedes the
+tensor core (seen on an H200, wgmma and mma.sync; Triton 3.6); ``Machine(tf32="nearest")`` rounds them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -35,7 +36,13 @@ def dtype_of(t: Type, where: str = "") -> torch.dtype:
 
 
 class Machine(Domain):
+    """``tf32`` says how fp32 operands of a tf32 dot are narrowed: ``truncate`` or ``nearest`` (ties away)."""
+
     name = "machine"
+
+    def __init__(self, tf32: Literal["truncate", "nearest"] = "truncate") -> None:
+        super().__init__()
+        self.tf32 = tf32_truncated if tf32 == "truncate" else tf32_nearest
 
     def constant(self, value: float, t: Type, where: str) -> Tensor:
         return torch.tensor([value], dtype=torch.float64).to(dtype_of(t, where))
@@ -99,7 +106,7 @@ class Machine(Domain):
 
     def dot(self, a: Tensor, b: Tensor, c: Tensor, ta: Type, tb: Type, t: Type, precision: str, where: str) -> Tensor:
         total: Tensor | None = None
-        for x, y in operands_of(a, b, ta, tb, precision):
+        for x, y in operands_of(a, b, ta, tb, precision, self.tf32):
             part = x.double() @ y.double()
             total = part if total is None else total + part
         assert total is not None
@@ -125,14 +132,16 @@ class Machine(Domain):
         return a.contiguous().view(carrier) == b.contiguous().view(carrier)
 
 
-def operands_of(a: Tensor, b: Tensor, ta: Type, tb: Type, precision: str) -> list[tuple[Tensor, Tensor]]:
-    """Pairs whose products sum to the dot, as the precision asks: tf32 rounds, the ``x3``/``x6`` forms split."""
+def operands_of(
+    a: Tensor, b: Tensor, ta: Type, tb: Type, precision: str, tf32: Callable[[Tensor], Tensor]
+) -> list[tuple[Tensor, Tensor]]:
+    """Pairs whose products sum to the dot, as the precision asks: tf32 narrows, the ``x3``/``x6`` forms split."""
     if ta.elem != "f32" or tb.elem != "f32" or precision == "ieee":
         return [(a, b)]
     if precision == "tf32":
         return [(tf32(a), tf32(b))]
     if precision == "tf32x3":
-        return _split(a, b, tf32, 2, 2)
+        return _split(a, b, tf32_nearest, 2, 2)
     if precision == "bf16x3":
         return _split(a, b, lambda x: x.bfloat16().float(), 2, 2)
     if precision == "bf16x6":
@@ -157,7 +166,13 @@ def _split(
     return [(pa[i], pb[j]) for i in range(parts) for j in range(parts) if i + j < order]
 
 
-def tf32(x: Tensor) -> Tensor:
+def tf32_truncated(x: Tensor) -> Tensor:
+    """fp32 cut to tf32's 10-bit mantissa: what a tensor core does with fp32 bits."""
+    cut = (x.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
+    return torch.where(torch.isfinite(x), cut, x)
+
+
+def tf32_nearest(x: Tensor) -> Tensor:
     """fp32 rounded to tf32's 10-bit mantissa, to nearest, ties away from zero (``cvt.rna.tf32.f32``)."""
     raw = x.contiguous().view(torch.int32)
     rounded = ((raw + 0x1000) & ~0x1FFF).view(torch.float32)

@@ -26,7 +26,7 @@ def inline_asm(ev: Any, op: Op, *args: Any) -> Any:
         if max(order) < len(args):
             return ev.domain.apply(_FLOAT[m.group(1)], op.type, tuple(args[i] for i in order), op.loc)
     if re.fullmatch(r"cvt\.rna\.tf32\.f32 \$0, \$1", text) and ev.domain.name == "machine":
-        from ..domains.machine import tf32
+        from ..domains.machine import tf32_nearest
 
-        return tf32(args[0])
+        return tf32_nearest(args[0])
     raise Unsupported(f"inline assembly '{text[:120]}'", where=op.loc)
