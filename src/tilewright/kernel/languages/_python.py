@@ -28,7 +28,7 @@ def run_file(path: str, text: str) -> types.ModuleType:
     module.__file__ = str(Path(path).resolve())
     sys.modules[module.__name__] = module
     sys.path.insert(0, str(Path(path).resolve().parent))
-    exec(compile(text, module.__file__, "exec"), module.__dict__)
+    exec(compile(text, module.__file__, "exec", dont_inherit=True), module.__dict__)
     return module
 
 
