@@ -2,7 +2,8 @@
 
 * ``root``: as root, namespaces allowed (skipped when the tests don't run as root);
 * ``other``: as a user without any privilege;
-* ``forbidden``: new namespaces and mounts are refused, as in a default container.
+* ``forbidden``: new namespaces and mounts are refused, as in a default container;
+* ``other-forbidden``: both.
 
 >>> run("forbidden", [sys.executable, "-m", "pytest", "tests/prove/test_forgeries.py"])     # doctest: +SKIP
 """
@@ -23,7 +24,7 @@ import pytest
 
 from tilewright.prove.child import namespaces, seccomp, syscalls
 
-REGIMES = ("root", "other", "forbidden")
+REGIMES = ("root", "other", "forbidden", "other-forbidden")
 NOBODY = 65534
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,7 +33,7 @@ def unavailable(name: str) -> str | None:
     """Why this regime can't be had here."""
     if name == "root" and os.geteuid() != 0:
         return "needs root"
-    if name == "forbidden" and not seccomp.supported():
+    if "forbidden" in name and not seccomp.supported():
         return "needs a system call filter"
     return None
 
@@ -84,12 +85,17 @@ def _prepared(name: str, home: str, env: dict[str, str] | None) -> dict[str, Any
     ready = {**os.environ, "OMP_NUM_THREADS": "1", "HOME": home, "TMPDIR": home, "PYTHONDONTWRITEBYTECODE": "1",
              "TILEWRIGHT_LEDGER": f"{home}/ledger.sqlite", **(env or {})}  # fmt: skip
     options: dict[str, Any] = {"env": ready, "cwd": str(ROOT)}
-    if name == "other" and os.geteuid() == 0:
+    other = "other" in name and os.geteuid() == 0
+    if other:
         os.chown(home, NOBODY, NOBODY)
-        options["preexec_fn"] = become_other
-    if name == "forbidden":
-        options["preexec_fn"] = forbid_namespaces
-    return options
+
+    def become() -> None:
+        if other:
+            become_other()
+        if "forbidden" in name:
+            forbid_namespaces()
+
+    return {**options, "preexec_fn": become}
 
 
 def forbid_namespaces() -> None:

@@ -61,8 +61,8 @@ class Report:
 
 
 def diagnose(*, policy: str = "best", ledger: str | Path | None = None, escapes: bool = True) -> Report:
-    """Look at everything. ``policy`` is that of the sandbox; ``ledger`` a file (else the usual place); ``escapes=False``
-    leaves the attempts out, which take a few seconds."""
+    """Look at everything. ``policy`` is that of the sandbox; ``ledger`` a file (else the usual place);
+    ``escapes=False`` leaves the attempts out, which take a few seconds."""
     report = Report()
     steps: list[tuple[str, Callable[[Report], Item]]] = [
         ("python", _python), ("torch", _torch), ("triton", _triton), ("compiler", _compiler),

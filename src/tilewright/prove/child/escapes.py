@@ -159,7 +159,7 @@ def network(t: Target) -> str:
 def _connect(family: int, t: Target) -> str:
     with socket.socket(family, socket.SOCK_STREAM) as s:
         s.settimeout(1)
-        host = {socket.AF_INET: ("127.0.0.1", t["port"]), socket.AF_INET6: ("::1", t["port"])}
+        host: dict[int, Any] = {socket.AF_INET: ("127.0.0.1", t["port"]), socket.AF_INET6: ("::1", t["port"])}
         s.connect(host.get(family, t["socket"]))
     return "connected to a listener outside"
 
@@ -237,10 +237,10 @@ def too_many_processes(t: Target) -> str:
 
 
 def too_much_memory(t: Target) -> str:
-    held = []
+    held: list[mmap.mmap] = []
     step, limit = 64 << 20, t["limits"]["memory_bytes"]
     try:
-        while sum(map(len, held)) <= limit:
+        while len(held) * step <= limit:
             held.append(mmap.mmap(-1, step, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
     except (OSError, MemoryError) as e:
         raise Closed(f"stopped after {len(held) * step >> 20} MiB ({e})") from None

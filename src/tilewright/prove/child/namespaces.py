@@ -144,12 +144,12 @@ def own_mounts(scratch: str, size: int, hidden: list[str]) -> bool:
     Landlock and the user id keep other processes out of reach."""
     try:
         syscalls.mount("none", "/", None, MS_REC | MS_PRIVATE)
-        with contextlib.suppress(OSError):
-            syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
         for path in hidden:
             with contextlib.suppress(OSError):
                 syscalls.mount("none", path, "tmpfs", MS_NOSUID | MS_NODEV, "size=4k,mode=755")
         read_only()
+        with contextlib.suppress(OSError):  # after the line above: a user namespace is set up by writing there
+            syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
         syscalls.mount("scratch", scratch, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},nr_inodes=32k,mode=700")
         return True
     except OSError:

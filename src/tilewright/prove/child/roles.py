@@ -14,6 +14,7 @@ from typing import Any
 from . import ends, transport
 from .transport import Bundle
 
+STDLIB = os.path.dirname(os.__file__) + os.sep
 ROLES = {"reference": "role_reference", "kernel": "role_kernel", "evaluator": "role_evaluator",
          "escapes": "escapes"}  # fmt: skip
 
@@ -66,13 +67,13 @@ def _answer(role: Any, head: dict[str, Any], fds: list[int]) -> tuple[dict[str, 
 def describe(e: BaseException) -> dict[str, Any]:
     """An exception as data: type, message, the last place in a user's file, the tail of the traceback."""
     kind = getattr(e, "tilewright_kind", ends.kind_of(e))
-    return {"kind": kind, "type": type(e).__name__, "message": str(e)[:4000], **_where(e)}
+    return {"kind": kind, "type": type(e).__name__, "message": str(getattr(e, "what", None) or e)[:4000], **_where(e)}
 
 
 def _where(e: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(e.__traceback__)
     ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    user = [f for f in frames if not f.filename.startswith((ours, "<frozen")) and "site-packages" not in f.filename]
+    user = [f for f in frames if not f.filename.startswith((ours, STDLIB, "<frozen")) and "site-packages" not in f.filename]
     if isinstance(e, SyntaxError) and e.filename:
         where = f"{e.filename}:{e.lineno}"
     else:

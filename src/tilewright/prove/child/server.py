@@ -51,7 +51,8 @@ class Server:
     def serve(self) -> None:
         """Until the parent goes: it closes its end, or it is no longer our parent (a copy of its end may live on)."""
         while os.getppid() == self.parent:
-            ready, _, _ = select.select([self.control, self.wake_r], [], [], HEARTBEAT_S)
+            watched: list[Any] = [self.control, self.wake_r]
+            ready, _, _ = select.select(watched, [], [], HEARTBEAT_S)
             if self.wake_r in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self.wake_r, 4096)
