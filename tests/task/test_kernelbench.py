@@ -298,3 +298,10 @@ def test_when_time_runs_out_it_is_said_and_the_problem_is_still_read(write):
     sheet = read(write("p.py", LINEAR), budget=Budget(seconds=1e-9)).sheet
     assert any("time for trials ran out" in n for n in sheet.notes)
     assert any("not run here" in n for n in sheet.notes)
+
+
+def test_a_size_that_is_also_a_plain_argument_stays_as_given(write):
+    text = module("", names="x, n", inputs="torch.rand(n, 6), n", forward="x[:n] * 2", constants="n = 8")
+    sheet = read(write("p.py", text)).sheet
+    assert "n" not in sheet.dims
+    assert any("no expression fits the number 'n'" in note for note in sheet.notes)

@@ -41,10 +41,6 @@ def _set(part: torch.nn.Module, leaf: str, t: torch.Tensor) -> None:
     part._buffers.pop(leaf, None)
     part.__dict__.pop(leaf, None)
     part.register_buffer(leaf, t)
-    names = getattr(part, "_flat_weights_names", ())
-    if leaf in names:
-        # LSTM and GRU keep a second list of their weights.
-        part._flat_weights[names.index(leaf)] = t  # type: ignore[index, operator]
 
 
 def widen(module: torch.nn.Module, dtype: torch.dtype | None) -> None:
