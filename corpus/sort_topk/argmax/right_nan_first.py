@@ -12,9 +12,9 @@ def argmax_kernel(x_ptr, i_ptr, n_cols, x_row, x_col, BLOCK: tl.constexpr):
     mask = cols < n_cols
     x = tl.load(x_ptr + row * x_row + cols.to(tl.int64) * x_col, mask=mask, other=float("-inf")).to(tl.float32)
     nan = x != x
-    any_nan = tl.max((nan \& mask).to(tl.int32), axis=0) > 0
+    any_nan = tl.max((nan & mask).to(tl.int32), axis=0) > 0
     peak = tl.max(tl.where(nan | (mask == 0), float("-inf"), x), axis=0)
-    hit = mask \& tl.where(any_nan, nan, x == peak)
+    hit = mask & tl.where(any_nan, nan, x == peak)
     best = tl.min(tl.where(hit, cols, BLOCK), axis=0)
     tl.store(i_ptr + row, best.to(tl.int64))
 
