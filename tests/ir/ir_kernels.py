@@ -481,3 +481,11 @@ def special_values(x, y, maximum, whole, unsigned, eight, BLOCK: tl.constexpr):
     tl.store(whole + i, v.to(tl.int32))
     tl.store(unsigned + i, v.to(tl.uint32).to(tl.int32, bitcast=True))
     tl.store(eight + i, v.to(tl.float8e4nv).to(tl.float32) + v.to(tl.float8e5).to(tl.float32))
+
+
+@triton.jit
+def by_address(table, y, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    x = tl.load(table + row).to(tl.pointer_type(tl.float32))
+    tl.store(y + row * n + i, tl.load(x + i, mask=i < n, other=0.0), mask=i < n)

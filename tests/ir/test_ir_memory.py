@@ -161,3 +161,20 @@ def test_a_race_through_another_type_of_the_same_memory():
     x = torch.randn(100)
     result = launch.run(K.write_race, (7,), (torch.randn(100), x.view(torch.int32), 100, 32))
     assert [r.kind for r in result.races] == ["write/write"]
+
+
+def test_tables_of_addresses_lead_to_reachable_tensors():
+    rows = [torch.randn(100) for _ in range(3)]
+    table, y = torch.tensor([r.data_ptr() for r in rows]), torch.zeros(3, 100)
+    result = launch.run(K.by_address, (3,), (table, y, 100, 128), reachable=rows)
+    assert result.clean
+    assert torch.equal(y, torch.stack(rows))
+    short = [rows[0], rows[1][:60].clone(), rows[2]]
+    table = torch.tensor([r.data_ptr() for r in short])
+    faults = launch.run(K.by_address, (3,), (table, y, 100, 128), reachable=short).faults
+    assert [(f.kind, f.argument, f.offset, f.size) for f in faults] == [("load", "reachable.1", 60, 60)]
+
+
+def test_a_number_that_is_no_address_is_unsupported():
+    with pytest.raises(Unsupported, match="no address of an argument"):
+        launch.run(K.by_address, (1,), (torch.tensor([4096]), torch.zeros(100), 100, 128))

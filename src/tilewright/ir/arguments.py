@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,8 +73,9 @@ def flatten(signature: dict[str, Any], named: dict[str, Any]) -> list[tuple[str,
 
 
 def place(program: Program, names: tuple[str, ...], args: list[Any], domain: Domain, uninitialised: frozenset[str],
-          track: bool) -> tuple[list[Buffer], list[Any]]:  # fmt: skip
-    """Buffers of a launch and the values of the entry's arguments."""
+          track: bool, reachable: Sequence[Any] = ()) -> tuple[list[Buffer], list[Any]]:  # fmt: skip
+    """Buffers of a launch and the values of the entry's arguments. ``reachable`` are further tensors or Args, which the
+    kernel reaches through addresses that it loads."""
     buffers: list[Buffer] = []
     values: list[Any] = []
     by_memory: dict[Any, int] = {}
@@ -86,10 +88,15 @@ def place(program: Program, names: tuple[str, ...], args: list[Any], domain: Dom
         number, offset = _buffer(name, base, t, domain, buffers, by_memory)
         buffer = buffers[number]
         if track and (written is None or i in written or name in uninitialised) and not buffer.tracked:
-            buffer.track()
+            buffer.tracked = True
         buffer.uninitialised |= name in uninitialised
         pointer = Ptr(number, torch.tensor([offset]), t.pointee)
         values.append(pointer if t.elem == "ptr" else _descriptor(value, pointer, t))
+    for i, extra in enumerate(reachable):
+        elem = ELEM[extra.dtype]
+        number, _ = _buffer(f"reachable.{i}", extra, Type("ptr", (), elem), domain, buffers, by_memory)
+        if track and written is None and not buffers[number].tracked:
+            buffers[number].tracked = True
     return buffers, values
 
 
@@ -132,10 +139,13 @@ def _buffer(
     if key in by_memory:
         buffers[by_memory[key]].names.append(name)
         return by_memory[key], given.offset
+    origin = (0, 0)
+    if isinstance(storage, Tensor):
+        origin = (storage.data_ptr(), storage.data_ptr() + storage.numel() * storage.element_size())
     if isinstance(storage, Tensor) and elem not in FLOATS:
         storage = storage.view(int_dtype(elem))
     if elem in FLOATS:
         storage = domain.cast_storage(storage, elem, name)
-    buffers.append(Buffer(len(buffers), storage, elem, int(storage.shape[0]), [name]))
+    buffers.append(Buffer(len(buffers), storage, elem, int(storage.shape[0]), [name], origin=origin))
     by_memory[key] = len(buffers) - 1
     return len(buffers) - 1, given.offset

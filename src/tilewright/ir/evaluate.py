@@ -18,7 +18,7 @@ from torch import Tensor
 from ..errors import Unsupported
 from .domains.base import Domain
 from .frames import Frame, Lanes
-from .memory import SPACING, Memory
+from .memory import FIRST, SPACING, Memory
 from .ops import load as load_rules
 from .program import Block, Function, Op, Program, Region, Type
 from .values import Ptr, expand_lead, int_dtype, merge, nbytes, struct
@@ -106,12 +106,13 @@ class Evaluator:
         step = nbytes(ptr.elem)
         if isinstance(ptr.buf, int):
             return ptr.off * step + self.memory.buffers[ptr.buf].address
-        return ptr.off * step + (ptr.buf + 1) * SPACING
+        return ptr.off * step + (ptr.buf * SPACING + FIRST)
 
     def pointer(self, address: Tensor, elem: str, where: str) -> Ptr:
-        """Pointer from virtual byte addresses."""
-        buf = torch.div(address + SPACING // 2, SPACING, rounding_mode="floor") - 1
-        offset = address - (buf + 1) * SPACING
+        """Pointer from byte addresses, virtual or this machine's own (as tables of addresses hold them)."""
+        address = self.virtual(address)
+        buf = torch.div(address - FIRST + SPACING // 2, SPACING, rounding_mode="floor")
+        offset = address - FIRST - buf * SPACING
         step = nbytes(elem)
         if bool((offset % step != 0).any()):
             raise Unsupported(f"a pointer to {elem} that isn't aligned to its {step} bytes", where=where)
@@ -120,6 +121,16 @@ class Evaluator:
         first = int(buf.reshape(-1)[0])
         off = torch.div(offset, step, rounding_mode="floor")
         return Ptr(first, off, elem) if bool((buf == first).all()) else Ptr(buf, off, elem)
+
+    def virtual(self, address: Tensor) -> Tensor:
+        """Addresses with this machine's own replaced by virtual ones, where they lie in a buffer."""
+        if not bool((address < FIRST // 2).any()):
+            return address
+        for buffer in self.memory.buffers:
+            low, high = buffer.origin
+            inside = (address >= low) & (address < high)
+            address = torch.where(inside, address - low + buffer.address, address)
+        return address
 
     def recast(self, ptr: Ptr, elem: str, where: str) -> Ptr:
         """The same addresses as pointers to ``elem``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -22,17 +22,29 @@ __all__ = ["Arg", "arg", "evaluate", "run"]
 CHUNK_ELEMENTS = 1 << 18
 
 
-def run(fn: Any, grid: Any, args: tuple[Any, ...] | list[Any], kwargs: dict[str, Any] | None = None, *,
-        domain: Domain | None = None, uninitialised: Iterable[str] = (), track: bool = True,
-        programs: Iterable[int] | None = None, target: tuple[str, int | str, int] = CUDA_90,
-        seconds: float | None = None, chunk_elements: int = CHUNK_ELEMENTS) -> Result:  # fmt: skip
+def run(
+    fn: Any,
+    grid: Any,
+    args: tuple[Any, ...] | list[Any],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    domain: Domain | None = None,
+    uninitialised: Iterable[str] = (),
+    track: bool = True,
+    programs: Iterable[int] | None = None,
+    target: tuple[str, int | str, int] = CUDA_90,
+    seconds: float | None = None,
+    reachable: Sequence[Any] = (),
+    chunk_elements: int = CHUNK_ELEMENTS,
+) -> Result:
     """Evaluates a launch and writes its outputs into the storages of its arguments.
 
     ``fn`` is a ``@triton.jit`` function, or a ``Compiled`` one (then ``args`` are its runtime arguments in the order of
     ``names``). ``args`` and ``kwargs`` are the launch's, constexprs and options included; tensors may be given as they
     are or as ``Arg``. ``grid`` is a tuple of up to three sizes, or a function of the arguments by name.
     ``uninitialised`` names arguments whose memory holds nothing yet; ``programs`` limits the launch to these positions
-    (x fastest); ``track=False`` leaves out races and write counts; ``seconds`` is a limit on the evaluation's time.
+    (x fastest); ``track=False`` leaves out races and write counts; ``seconds`` is a limit on the evaluation's time;
+    ``reachable`` are further tensors, which the kernel reaches through tables of addresses.
     Only the machine domain writes in place; others give their outputs in ``Result.outputs``.
 
     Raises KernelError where the kernel doesn't compile or the arguments don't fit, Unsupported with the source line
@@ -48,18 +60,29 @@ def run(fn: Any, grid: Any, args: tuple[Any, ...] | list[Any], kwargs: dict[str,
         flat = flatten(compiled.signature, named)
     out = evaluate(compiled.program, tuple(n for n, _ in flat), grid_of(grid, {**compiled.constexprs, **named}),
                    [v for _, v in flat], domain or Machine(), uninitialised=frozenset(uninitialised), track=track,
-                   programs=programs, seconds=seconds, chunk_elements=chunk_elements)  # fmt: skip
+                   programs=programs, seconds=seconds, reachable=reachable, chunk_elements=chunk_elements)  # fmt: skip
     out.seconds = time.perf_counter() - start
     return out
 
 
-def evaluate(program: Program, names: tuple[str, ...], grid: tuple[int, int, int], args: list[Any], domain: Domain, *,
-             uninitialised: frozenset[str] = frozenset(), track: bool = True, programs: Iterable[int] | None = None,
-             seconds: float | None = None, chunk_elements: int = CHUNK_ELEMENTS) -> Result:  # fmt: skip
+def evaluate(
+    program: Program,
+    names: tuple[str, ...],
+    grid: tuple[int, int, int],
+    args: list[Any],
+    domain: Domain,
+    *,
+    uninitialised: frozenset[str] = frozenset(),
+    track: bool = True,
+    programs: Iterable[int] | None = None,
+    seconds: float | None = None,
+    reachable: Sequence[Any] = (),
+    chunk_elements: int = CHUNK_ELEMENTS,
+) -> Result:
     """``run`` for a Program: ``args`` are its entry's arguments, in order, with ``names`` for reports."""
     if len(args) != len(program.entry.arg_types):
         raise KernelError(f"the kernel takes {len(program.entry.arg_types)} runtime arguments, got {len(args)}")
-    buffers, values = place(program, names, args, domain, uninitialised, track)
+    buffers, values = place(program, names, args, domain, uninitialised, track, reachable)
     memory = Memory(domain, buffers, grid)
     evaluator = Evaluator(program, domain, memory, grid, seconds)
     count = grid[0] * grid[1] * grid[2]

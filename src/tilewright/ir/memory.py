@@ -23,12 +23,14 @@ from .values import FLOATS, Ptr, bits, int_dtype
 
 MANY = -1
 Same = Callable[[Tensor], bool]
+FIRST = 1 << 62
 SPACING = 1 << 44
 
 
 @dataclass
 class Buffer:
-    """``storage`` is one-dimensional, of element type ``elem``; ``names`` are the arguments that point into it."""
+    """``storage`` is one-dimensional, of element type ``elem``; ``names`` are the arguments that point into it;
+    ``origin`` the span of this machine's addresses that the caller's storage has."""
 
     number: int
     storage: Any
@@ -37,22 +39,21 @@ class Buffer:
     names: list[str]
     tracked: bool = False
     uninitialised: bool = False
-    writer: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
-    reader: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
-    atomic: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
-    count: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
+    origin: tuple[int, int] = (0, 0)
+    touched: dict[str, Tensor] = field(default_factory=dict)
 
-    def track(self) -> None:
-        """Starts to record who touches each element."""
-        self.tracked = True
-        self.writer, self.reader, self.atomic, self.count = (
-            torch.zeros(self.size, dtype=torch.int32) for _ in range(4)
-        )
+    def table(self, name: str) -> Tensor:
+        """Per element, made when first asked for: ``writer``, ``reader`` and ``atomic`` hold a program's position plus
+        one (0: nobody, MANY: several), ``count`` the number of stores."""
+        if name not in self.touched:
+            self.touched[name] = torch.zeros(self.size, dtype=torch.int32)
+        return self.touched[name]
 
     @property
     def address(self) -> int:
-        """Virtual byte address of element 0: buffers lie so far apart that none is reached from another."""
-        return (self.number + 1) * SPACING
+        """Virtual byte address of element 0: buffers lie so far apart that none is reached from another, and above all
+        addresses of this machine."""
+        return FIRST + self.number * SPACING
 
 
 class Memory:
@@ -148,24 +149,26 @@ class Memory:
             pair = (int(mine[0]) - 1, int(other[0]) - 1 if int(other[0]) > 0 else -1)
             self.races.append(Race(kind, where, key[2], int(index[0]), pair, len(index), same))
 
-    def clash(
-        self, kind: str, where: str, buffer: Buffer, table: Tensor, index: Tensor, mine: Tensor, same: bool = False
-    ) -> None:
+    def clash(self, kind: str, where: str, buffer: Buffer, table: str, index: Tensor, mine: Tensor) -> None:
         """Records a race where ``table`` names another program than ``mine``."""
-        other = table.index_select(0, index)
+        if table not in buffer.touched:
+            return
+        other = buffer.table(table).index_select(0, index)
         bad = (other != 0) & (other != mine)
         if bool(bad.any()):
-            self.race(kind, where, buffer, index[bad], mine[bad], other[bad], same)
+            self.race(kind, where, buffer, index[bad], mine[bad], other[bad], False)
 
     # -- tracking
     def saw_read(self, buffer: Buffer, index: Tensor, mine: Tensor, where: str) -> None:
-        self.clash("read/write", where, buffer, buffer.writer, index, mine)
-        self.clash("atomic/read", where, buffer, buffer.atomic, index, mine)
+        self.clash("read/write", where, buffer, "writer", index, mine)
+        self.clash("atomic/read", where, buffer, "atomic", index, mine)
         if buffer.uninitialised:
-            fresh = (buffer.writer.index_select(0, index) == 0) & (buffer.atomic.index_select(0, index) == 0)
+            fresh = buffer.table("writer").index_select(0, index) == 0
+            if "atomic" in buffer.touched:
+                fresh &= buffer.table("atomic").index_select(0, index) == 0
             if bool(fresh.any()):
                 self.saw_uninitialised(buffer, index[fresh], mine[fresh], where)
-        self.stamp(buffer.reader, index, mine)
+        self.stamp(buffer.table("reader"), index, mine)
 
     def saw_uninitialised(self, buffer: Buffer, index: Tensor, mine: Tensor, where: str) -> None:
         name = buffer.names[0] if buffer.names else "?"
@@ -190,25 +193,28 @@ class Memory:
     def before_write(self, buffer: Buffer, index: Tensor, mine: Tensor, where: str, same: Same) -> None:
         """Looks, before a store is done, for programs that were there first; ``same`` says whether chosen entries
         already hold what is stored."""
-        other = buffer.writer.index_select(0, index)
+        other = buffer.table("writer").index_select(0, index)
         bad = (other != 0) & (other != mine)
         if bool(bad.any()):
             self.race("write/write", where, buffer, index[bad], mine[bad], other[bad], same(bad))
-        self.clash("read/write", where, buffer, buffer.reader, index, mine)
-        self.clash("atomic/write", where, buffer, buffer.atomic, index, mine)
+        self.clash("read/write", where, buffer, "reader", index, mine)
+        self.clash("atomic/write", where, buffer, "atomic", index, mine)
 
     def after_write(self, buffer: Buffer, index: Tensor, mine: Tensor, where: str, same: Same) -> None:
         """Tracks a store that has been done, and programs that met in it."""
-        together, winner = self.stamp(buffer.writer, index, mine)
+        together, winner = self.stamp(buffer.table("writer"), index, mine)
         if bool(together.any()):
             at = index[together]
             self.race("write/write", where, buffer, at, mine[together], winner[together], same(together))
-        buffer.count.index_add_(0, index, torch.ones(1, dtype=torch.int32).expand(len(index)))
+        buffer.table("count").index_add_(0, index, torch.ones(1, dtype=torch.int32).expand(len(index)))
 
     # -- results
     def writes(self) -> dict[str, Writes]:
         """By argument name; arguments that share a storage share the record."""
-        return {n: Writes(b.count, b.writer, b.atomic) for b in self.buffers if b.tracked for n in b.names}
+        made = {
+            b.number: Writes(*(b.table(t) for t in ("count", "writer", "atomic"))) for b in self.buffers if b.tracked
+        }
+        return {n: made[b.number] for b in self.buffers if b.tracked for n in b.names}
 
     def undefineds(self) -> list[Undefined]:
         return [Undefined(kind, where, count, message) for (kind, where, message), count in self.undefined.items()]  # type: ignore[arg-type]

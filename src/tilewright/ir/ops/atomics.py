@@ -61,7 +61,8 @@ def _recast(
     """Float max and min reach the IR as integer atomics on the float's bits: done on a view of the storage."""
     view = ev.memory.view(buffer, t.elem, op.loc)
     twin = Buffer(buffer.number, view, t.elem, buffer.size, buffer.names, buffer.tracked, buffer.uninitialised,
-                  buffer.writer, buffer.reader, buffer.atomic, buffer.count)  # fmt: skip
+        buffer.origin,
+        buffer.touched)  # fmt: skip
     ev.memory.buffers[buffer.number] = twin
     try:
         return rmw(ev, op, kind, ptr, value, mask, t, results)
@@ -140,9 +141,9 @@ def _track(ev: Any, buffer: Buffer, index: Tensor, mine: Tensor, where: str) -> 
     if not buffer.tracked or index.numel() == 0:
         return
     memory = ev.memory
-    memory.clash("atomic/write", where, buffer, buffer.writer, index, mine)
-    memory.clash("atomic/read", where, buffer, buffer.reader, index, mine)
-    memory.stamp(buffer.atomic, index, mine)
+    memory.clash("atomic/write", where, buffer, "writer", index, mine)
+    memory.clash("atomic/read", where, buffer, "reader", index, mine)
+    memory.stamp(buffer.table("atomic"), index, mine)
 
 
 def _scatter(ev: Any, old: Any, off: Tensor, keep: Tensor | None, t: Type, where: str) -> Any:
@@ -191,7 +192,7 @@ def atomic_load(ev: Any, op: Op, ptr: Ptr, mask: Tensor | None = None) -> Any:
     index, _, mine, off, keep = flatten(ev, buffer, ptr, ptr.off, mask, "atomic", Type("i64"), op.loc)
     old = _pick(ev, buffer.storage, index, op.type)
     if buffer.tracked:
-        ev.memory.clash("atomic/write", op.loc, buffer, buffer.writer, index, mine)
+        ev.memory.clash("atomic/write", op.loc, buffer, "writer", index, mine)
     return _scatter(ev, old if index.numel() else None, off, keep, op.type, op.loc)
 
 
