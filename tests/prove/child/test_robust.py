@@ -52,13 +52,17 @@ def gone(pids: list[int], seconds: float = 15.0) -> bool:
     return not running(pids)
 
 
-@pytest.mark.parametrize("regime", ["root", "other", "forbidden"])
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
+@pytest.mark.parametrize(("regime", "how"), [
+    ("root", signal.SIGKILL), ("other", signal.SIGKILL), ("forbidden", signal.SIGKILL), ("root", signal.SIGINT),
+    ("forbidden", signal.SIGTERM),
+])  # fmt: skip
 def test_when_the_parent_dies_all_do(regime: str, how: int, tmp_path: Path) -> None:
     os.chmod(tmp_path, 0o755)
     for folder in tmp_path.parents[:2]:
         os.chmod(folder, 0o755)
-    parent = popen(regime, [sys.executable, "-c", PARENT], str(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    parent = popen(regime, [sys.executable, "-c", PARENT], str(tmp_path), stdout=subprocess.PIPE,
+                   stderr=subprocess.DEVNULL)  # fmt: skip
     assert parent.stdout is not None
     assert parent.stdout.readline().startswith("up")
     all_of_it = family(parent.pid)

@@ -49,6 +49,7 @@ class ForkServer:
     def __init__(self, *, interpret: bool = False):
         self.interpret = interpret
         self.owner = os.getpid()
+        self._lost = False  # its connection broke: it is going or gone, whether or not the system says so yet
         self._tickets = itertools.count()
         self._pids: dict[int, int] = {}
         self._ended: dict[int, Ended] = {}
@@ -91,11 +92,15 @@ class ForkServer:
             try:
                 transport.send(self._control, {**request, "ticket": ticket}, fds)
             except transport.ProtocolFault as e:
-                raise EnvironmentProblem(f"the process that starts sealed children died: {e}", remedy=DIED) from None
+                raise self._died(e) from None
             self._drain(lambda: ticket in self._pids, START_TIMEOUT_S)
             if ticket not in self._pids:
                 raise InternalError("the fork server did not answer")
             return self._pids.pop(ticket)
+
+    def _died(self, e: Exception) -> EnvironmentProblem:
+        self._lost = True
+        return EnvironmentProblem(f"the process that starts sealed children died: {e}", remedy=DIED)
 
     @property
     def process_id(self) -> int:
@@ -104,7 +109,7 @@ class ForkServer:
 
     @property
     def alive(self) -> bool:
-        return self.owner == os.getpid() and self._process.poll() is None
+        return self.owner == os.getpid() and not self._lost and self._process.poll() is None
 
     def kill(self, pid: int) -> None:
         with self._lock, contextlib.suppress(transport.ProtocolFault):
@@ -127,7 +132,7 @@ class ForkServer:
             try:  # once it began, a message is read whole: half of one would garble all that follow
                 head, _ = transport.receive(self._control, MESSAGE_TIMEOUT_S)
             except (transport.ProtocolFault, transport.Timeout) as e:
-                raise EnvironmentProblem(f"the process that starts sealed children died: {e}", remedy=DIED) from None
+                raise self._died(e) from None
             if "spawned" in head:
                 self._pids[head["ticket"]] = head["spawned"]
             elif "exited" in head:

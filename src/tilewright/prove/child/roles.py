@@ -73,7 +73,8 @@ def describe(e: BaseException) -> dict[str, Any]:
 def _where(e: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(e.__traceback__)
     ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    user = [f for f in frames if not f.filename.startswith((ours, STDLIB, "<frozen")) and "site-packages" not in f.filename]
+    others = (ours, STDLIB, "<frozen")
+    user = [f for f in frames if not f.filename.startswith(others) and "site-packages" not in f.filename]
     if isinstance(e, SyntaxError) and e.filename:
         where = f"{e.filename}:{e.lineno}"
     else:
