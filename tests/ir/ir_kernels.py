@@ -489,3 +489,23 @@ def by_address(table, y, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     x = tl.load(table + row).to(tl.pointer_type(tl.float32))
     tl.store(y + row * n + i, tl.load(x + i, mask=i < n, other=0.0), mask=i < n)
+
+
+@triton.jit
+def scale_rows_32(x, y, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + row * n + i, tl.load(x + row * n + i, mask=i < n) * 2, mask=i < n)
+
+
+@triton.jit
+def scale_rows_64(x, y, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + row * n + i, tl.load(x + row * n + i, mask=i < n) * 2, mask=i < n)
+
+
+@triton.jit
+def wider_read(x, y, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x.to(tl.pointer_type(tl.int32)) + i))

@@ -9,6 +9,7 @@ import torch
 
 from tilewright.errors import KernelError, Unsupported
 from tilewright.ir import launch
+from tilewright.ir.phantom import Phantom, corners
 
 
 def line_of(fn, text):
@@ -178,3 +179,41 @@ def test_tables_of_addresses_lead_to_reachable_tensors():
 def test_a_number_that_is_no_address_is_unsupported():
     with pytest.raises(Unsupported, match="no address of an argument"):
         launch.run(K.by_address, (1,), (torch.tensor([4096]), torch.zeros(100), 100, 128))
+
+
+@pytest.mark.parametrize(("kernel", "right"), [(K.scale_rows_32, False), (K.scale_rows_64, True)])
+def test_an_offset_that_overflows_int32_shows_without_the_memory(kernel, right):
+    rows, n = 50_001, 50_000
+    grid = (rows, -(-n // 1024), 1)
+    x, y = (launch.Arg(Phantom(rows * n, torch.float16), 0, torch.float16) for _ in range(2))
+    result = launch.run(kernel, grid, (x, y, n, 1024), programs=corners(grid), track=False)
+    assert result.evaluated < 80
+    assert (result.faults == []) is right
+    if not right:
+        assert {f.kind for f in result.faults} == {"load", "store"}
+        assert "before the start of 'x'" in str(result.faults[0])
+    small = (launch.Arg(Phantom(100 * n, torch.float16), 0, torch.float16) for _ in range(2))
+    assert launch.run(kernel, (100, 49), (*small, n, 1024), track=False).faults == []
+
+
+def test_corners_of_a_grid():
+    assert corners((1, 1, 1)) == [0]
+    assert corners((4, 1, 1), extra=0) == [0, 1, 2, 3]
+    assert {0, 99, 9900, 9999} <= set(corners((100, 100, 1)))
+    assert max(corners((7, 5, 3))) == 7 * 5 * 3 - 1
+
+
+def test_bytes_read_as_words():
+    x, y = torch.arange(64 * 4, dtype=torch.int32).to(torch.uint8), torch.zeros(64, dtype=torch.int32)
+    assert launch.run(K.wider_read, (1,), (x, y, 64)).clean
+    assert torch.equal(y, x.view(torch.int32))
+    faults = launch.run(K.wider_read, (1,), (x[:100].clone(), y, 64)).faults
+    assert [(f.offset, f.size, f.count) for f in faults] == [(25, 25, 39)]
+
+
+def test_faults_count_active_elements_only():
+    x, y = torch.randn(10), torch.zeros(100)
+    (fault,) = launch.run(K.read_back, (4,), (x, y, 20, 32)).faults
+    assert (fault.offset, fault.count, fault.program) == (10, 10, (0, 0, 0))
+    (access,) = [a for a in launch.run(K.read_back, (4,), (y, y.clone(), 20, 32)).accesses if a.kind == "store"]
+    assert (access.low, access.high) == (0, 19)

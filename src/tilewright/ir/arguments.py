@@ -12,6 +12,7 @@ from torch import Tensor
 from ..errors import KernelError
 from .domains.base import Domain
 from .memory import Buffer
+from .phantom import Phantom
 from .program import Program, Type
 from .values import ELEM, FLOATS, Desc, Ptr, int_dtype
 
@@ -142,7 +143,7 @@ def _buffer(
     origin = (0, 0)
     if isinstance(storage, Tensor):
         origin = (storage.data_ptr(), storage.data_ptr() + storage.numel() * storage.element_size())
-    if isinstance(storage, Tensor) and elem not in FLOATS:
+    if isinstance(storage, Tensor | Phantom) and elem not in FLOATS:
         storage = storage.view(int_dtype(elem))
     if elem in FLOATS:
         storage = domain.cast_storage(storage, elem, name)

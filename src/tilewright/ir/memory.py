@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..errors import Unsupported
 from .domains.base import Domain
+from .phantom import Phantom
 from .program import Type
 from .records import KEPT, Access, Fault, Race, Undefined, Uninitialised, Writes
 from .values import FLOATS, Ptr, bits, int_dtype
@@ -95,34 +96,32 @@ class Memory:
         access.elements += elements
         access.active += active
 
+    def span(self, kind: str, where: str, buffer: Buffer, low: int, high: int) -> None:
+        """Widens an access's range of elements."""
+        access = self.accesses[kind, where, buffer.number]
+        access.low = low if access.low is None else min(access.low, low)
+        access.high = high if access.high is None else max(access.high, high)
+
     def view(self, buffer: Buffer, elem: str, where: str) -> Any:
         """The buffer's storage read as ``elem``."""
         if buffer.elem == elem:
             return buffer.storage
-        if not isinstance(buffer.storage, Tensor) or self.domain.name != "machine":
-            raise Unsupported(f"'{buffer.names[0]}' holds {buffer.elem} and is accessed as {elem}", where=where)
-        if bits(elem) != bits(buffer.elem):
-            raise Unsupported(f"'{buffer.names[0]}' holds {buffer.elem} and is accessed with another width, {elem}",
-                              where=where)  # fmt: skip
-        return buffer.storage.view(FLOATS[elem] if elem in FLOATS else int_dtype("i8" if elem == "i1" else elem))
+        name = buffer.names[0]
+        if not isinstance(buffer.storage, Tensor | Phantom) or self.domain.name != "machine":
+            raise Unsupported(f"'{name}' holds {buffer.elem} and is accessed as {elem}", where=where)
+        dtype = FLOATS[elem] if elem in FLOATS else int_dtype("i8" if elem == "i1" else elem)
+        if bits(elem) == bits(buffer.elem):
+            return buffer.storage.view(dtype)
+        if buffer.tracked:
+            what = f"'{name}' holds {buffer.elem}, may be written, and is accessed with another width, {elem}"
+            raise Unsupported(what, where=where)
+        whole = buffer.size - buffer.size % max(1, bits(elem) // bits(buffer.elem))
+        return (buffer.storage[:whole] if isinstance(buffer.storage, Tensor) else buffer.storage).view(dtype)
 
     # -- checks
-    def in_range(
-        self, kind: str, buffer: Buffer, index: Tensor, programs: Tensor, where: str, masked: bool
-    ) -> Tensor | None:
-        """None if all of ``index`` lies in the buffer, else which do; records the fault."""
-        if index.numel() == 0:
-            return None
-        low, high = torch.aminmax(index)
-        if int(low) >= 0 and int(high) < buffer.size:
-            return None
-        good = (index >= 0) & (index < buffer.size)
-        first = int((~good).nonzero()[0])
-        count = int((~good).sum())
-        self.fault(kind, where, buffer, int(index[first]), int(programs[first]), count, masked)
-        return good
-
-    def fault(self, kind: Any, where: str, buffer: Buffer, offset: int, program: int, count: int, masked: bool) -> None:
+    def fault(
+        self, kind: Any, where: str, buffer: Buffer, offset: int, size: int, program: int, count: int, masked: bool
+    ) -> None:
         key = (kind, where, buffer.names[0] if buffer.names else "?")
         for i, f in enumerate(self.faults):
             if (f.kind, f.where, f.argument) == key:
@@ -130,7 +129,7 @@ class Memory:
                     f.kind, f.where, f.argument, f.offset, f.size, f.program, f.count + count, f.masked
                 )
                 return
-        self.faults.append(Fault(kind, where, key[2], offset, buffer.size, self.ids(program), count, masked))
+        self.faults.append(Fault(kind, where, key[2], offset, size, self.ids(program), count, masked))
 
     def ids(self, program: int) -> tuple[int, int, int]:
         x, y, _ = self.grid

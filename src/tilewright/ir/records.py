@@ -86,7 +86,8 @@ class Writes:
 
 @dataclass
 class Access:
-    """Totals of one load, store or atomic. ``elements`` were asked for, ``active`` of them not masked off."""
+    """Totals of one load, store or atomic. ``elements`` were asked for, ``active`` of them not masked off;
+    ``low`` and ``high`` are the least and greatest element touched, None if none was."""
 
     kind: str
     where: str
@@ -95,6 +96,8 @@ class Access:
     times: int = 0
     elements: int = 0
     active: int = 0
+    low: int | None = None
+    high: int | None = None
 
 
 @dataclass

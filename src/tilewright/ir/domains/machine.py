@@ -113,12 +113,12 @@ class Machine(Domain):
         return (total + c.double()).to(dtype_of(t, where))
 
     def take(self, storage: Tensor, index: Tensor) -> Tensor:
-        if storage.dtype in _FP8:
+        if storage.dtype in _FP8 and isinstance(storage, Tensor):
             return storage.view(torch.uint8).index_select(0, index).view(storage.dtype)
         return storage.index_select(0, index)
 
     def put(self, storage: Tensor, index: Tensor, values: Tensor) -> Tensor:
-        if storage.dtype in _FP8:
+        if storage.dtype in _FP8 and isinstance(storage, Tensor):
             storage.view(torch.uint8)[index] = values.contiguous().view(torch.uint8)
         else:
             storage[index] = values

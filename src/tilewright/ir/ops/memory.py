@@ -44,14 +44,14 @@ def _load(ev: Any, buffer: Buffer, ptr: Ptr, mask: Tensor | None, other: Any, t:
     index = off.reshape(-1)
     active = None if mask is None else mask.reshape(-1)
     memory.note("load", where, buffer, t.elem, index.numel(), index.numel() if active is None else int(active.sum()))
-    good = _check(ev, "load", buffer, off, index, active, where)
+    storage = memory.view(buffer, t.elem, where)
+    good = _check(ev, "load", buffer, int(storage.shape[0]), off, index, active, where)
     keep = active if good is None else good if active is None else active & good
     if buffer.tracked:
         mine = ev.mine(off)
         memory.saw_read(buffer, index if keep is None else index[keep], mine if keep is None else mine[keep], where)
-    storage = memory.view(buffer, t.elem, where)
     shape = tuple(off.shape)
-    if buffer.size == 0:
+    if storage.shape[0] == 0:
         loaded = poison(ev.domain, t, shape, where)
     else:
         safe = index if keep is None else torch.where(keep, index, torch.zeros_like(index))
@@ -81,20 +81,24 @@ def _common(off: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _check(
-    ev: Any, kind: str, buffer: Buffer, off: Tensor, index: Tensor, active: Tensor | None, where: str
+    ev: Any, kind: str, buffer: Buffer, size: int, off: Tensor, index: Tensor, active: Tensor | None, where: str
 ) -> Tensor | None:
-    """None if every active index is in range, else which indices are (or are masked off)."""
-    probe = index
+    """None if every active index is below ``size``, else which indices are no fault (in range or masked off)."""
+    if index.numel() == 0 or (active is not None and not bool(active.any())):
+        return None
+    probe = index if active is None else torch.where(active, index, index[active][:1])
+    low, high = (int(t) for t in torch.aminmax(probe))
+    ev.memory.span(kind, where, buffer, low, high)
+    if low >= 0 and high < size:
+        return None
+    bad = (index < 0) | (index >= size)
     if active is not None:
-        if not bool(active.any()):
-            return None
-        probe = torch.where(active, index, index[active][:1])
-    if buffer.size:
-        low, high = torch.aminmax(probe) if probe.numel() else (torch.zeros(()), torch.zeros(()))
-        if int(low) >= 0 and int(high) < buffer.size:
-            return None
+        bad &= active
     programs = (ev.mine(off) - 1) if lanes_of(off) == ev.lanes.n else ev.lanes.ids[:1].expand(len(index))
-    return ev.memory.in_range(kind, buffer, probe, programs, where, active is not None)
+    first = int(bad.nonzero()[0])
+    at, program = int(index[first]), int(programs[first])
+    ev.memory.fault(kind, where, buffer, at, size, program, int(bad.sum()), active is not None)
+    return ~bad
 
 
 @rule("tt.store")
@@ -148,7 +152,8 @@ def flatten(
     index = off.reshape(-1)
     active = None if mask is None or bool(mask.all()) else mask.reshape(-1)
     ev.memory.note(kind, where, buffer, t.elem, index.numel(), index.numel() if active is None else int(active.sum()))
-    good = _check(ev, kind, buffer, off, index, active, where)
+    size = int(ev.memory.view(buffer, t.elem, where).shape[0])
+    good = _check(ev, kind, buffer, size, off, index, active, where)
     keep = active if good is None else good if active is None else active & good
     shape = tuple(off.shape)
     values = struct(value, lambda x: x.expand(shape).reshape(-1))
