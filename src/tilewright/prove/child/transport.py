@@ -156,7 +156,7 @@ class Bundle:
                 begin = position + (room - nbytes if place == "end" else 0)
                 storages[key] = {"index": len(storages), "begin": begin, "nbytes": nbytes}
                 pieces.append((begin, data))
-                position += room + GUARD
+                position += room + 2 * GUARD  # a zone of its own on each side
             entries[name] = {
                 "storage": storages[key]["index"], "dtype": dtype_name(t.dtype), "shape": list(t.shape),
                 "strides": list(t.stride()), "offset": t.storage_offset() - first,

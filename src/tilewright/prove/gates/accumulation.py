@@ -21,7 +21,7 @@ from ..gate import Check, Gate, Tally
 from ..sizes import Dims
 from ..special import STRUCTURED, dims_of
 from ..verdict import Role
-from ._patience import patient
+from ._patience import patient, seconds
 
 if TYPE_CHECKING:
     from ..examination import Examination
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SIDE = 16
 BUDGET = 1 << 16
 MODEST = 1000
+EXPENSIVE_S = 0.5
 DIMS = 2
 
 
@@ -45,7 +46,7 @@ class Accumulation(Gate):
         return "" if summed(exam) else "no dim of the task can grow"
 
     def cases(self, exam: Examination) -> Iterable[Case]:
-        return patient(exam, _recipes(exam), essential=6, share=0.1)
+        return patient(exam, _recipes(exam), essential=3, share=0.1)
 
     def check(self, exam: Examination, case: Case) -> Check:
         result = exam.judge(case, exam.run(case))
@@ -67,7 +68,11 @@ def summed(exam: Examination) -> list[tuple[str, Dims]]:
     likely = [n for n in sheet.dims if n not in kept] + [n for n in sheet.dims if n in kept and n in inner]
     found = []
     for name in likely:
-        long = sizes.longest(sheet, _sides(exam, name), name, BUDGET)
+        budget = BUDGET
+        long = sizes.longest(sheet, _sides(exam, name), name, budget)
+        while long is not None and seconds(exam, long) > EXPENSIVE_S and budget > BUDGET // 16:
+            budget //= 2
+            long = sizes.longest(sheet, _sides(exam, name), name, budget)
         if long is not None and long[name] > exam.workload().dims.get(name, 0) // 2 and long[name] >= 64:
             found.append((name, long))
     return found[:DIMS]

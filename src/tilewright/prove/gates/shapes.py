@@ -10,7 +10,6 @@ above 65535 (flashinfer#4534), specialised branches that hidden sizes reveal.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from ..examination import LONG
 from ..gate import Check, Gate, Tally
 from ..sizes import Sizing
 from ..verdict import Claim, Role
-from ._patience import patient
+from ._patience import note_cost, patient, seconds
 
 if TYPE_CHECKING:
     from ..examination import Examination
@@ -67,13 +66,13 @@ class Shapes(Gate):
                 yield _recipe(exam, first, s, dtypes[0], family=family)
         yield from recipes[8:]
         for s in sizes.extremes(exam.sheet, start):
-            if _affordable(exam, s):
+            if seconds(exam, s.dims) < EXPENSIVE_S:
                 yield _recipe(exam, first, s, dtypes[0])
 
     def check(self, exam: Examination, case: Case) -> Check:
         started = time.monotonic()
         outcome = exam.run(case)
-        _note_cost(exam, case, time.monotonic() - started)
+        note_cost(exam, case, time.monotonic() - started)
         return exam.judge(case, outcome)
 
     def meaning(self, exam: Examination, tally: Tally) -> str:
@@ -118,22 +117,6 @@ def _sharpest_first(dtypes: tuple[str, ...]) -> list[str]:
 def _turn(dtypes: list[str], i: int) -> str:
     """Two of three cases in the first dtype, the third in the others by turns."""
     return dtypes[0] if i % 3 or len(dtypes) == 1 else dtypes[1 + i // 3 % (len(dtypes) - 1)]
-
-
-def _note_cost(exam: Examination, case: Case, seconds: float) -> None:
-    costs = exam.memory.setdefault("seconds by size", [])
-    costs.append((dict(case.dims), seconds))
-
-
-def _affordable(exam: Examination, s: Sizing) -> bool:
-    """Whether a long case will take little time, judged by what the shorter ones took (a dim twice as long, twice the
-    time)."""
-    worst = 0.0
-    for dims, seconds in exam.memory.get("seconds by size", []):
-        if dims.get(s.varied, 0) >= 64:
-            growth = math.prod(max(n, 1) / max(dims.get(name, 1), 1) for name, n in s.dims.items())
-            worst = max(worst, seconds * growth)
-    return worst < EXPENSIVE_S
 
 
 GATE = Shapes()

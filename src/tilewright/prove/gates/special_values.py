@@ -104,7 +104,7 @@ def _judge(exam: Examination, case: Case, truth: Truth, outcome: Outcome) -> Che
         free = _free(exam, case, oracle, model)
         outputs[name] = torch.where(free, model, y)
         held += int((~free).sum())
-        signs += compare.negative_zeros(y, model) if case.recipe.family == "special:-0" else 0
+        signs += compare.negative_zeros(y, model) if case.recipe.family in ("special:-0", "special:zeros") else 0
     if not held and outputs:
         return Check(skipped="the contract leaves every element of this case open")
     if signs:

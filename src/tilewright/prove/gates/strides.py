@@ -70,7 +70,9 @@ class Strides(Gate):
 
 
 def _free(exam: Examination) -> list[str]:
-    return [n for n, s in exam.sheet.inputs.items() if isinstance(s, TensorSpec) and s.layouts != "contiguous" and s.shape]
+    return [
+        n for n, s in exam.sheet.inputs.items() if isinstance(s, TensorSpec) and s.layouts != "contiguous" and s.shape
+    ]
 
 
 def _recipes(exam: Examination) -> Iterator[Recipe]:

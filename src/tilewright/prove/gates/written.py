@@ -127,7 +127,9 @@ def _culprit(exam: Examination, case: Case) -> Check | None:
     if _crashed(_plain(exam, case, NAN_BYTE)):
         return None  # without fences too
     for name, t in case.tensors.items():
-        places = [p for p in ("end", "start") if _crashed(_plain(exam, case, NAN_BYTE, place=p, seal={"names": [name]}))]
+        places = [
+            p for p in ("end", "start") if _crashed(_plain(exam, case, NAN_BYTE, place=p, seal={"names": [name]}))
+        ]
         if not places:
             continue
         writes = _crashed(_plain(exam, case, NAN_BYTE, place=places[0], seal={"names": [name], "access": "read"}))
@@ -176,12 +178,17 @@ def _unwritten(exam: Examination, case: Case, name: str, a: torch.Tensor, b: tor
     never = (_raw(a) == NAN_BYTE).all(-1) & (_raw(b) == FINITE_BYTE).all(-1)
     count, at = int(differ.sum()), list(position(int(differ.nonzero()[0]), a.shape))
     if bool(never.any()) and int(never.sum()) == count:
-        summary, got = f"{count} of {a.numel()} elements of '{name}' are never written, first {at}", "whatever was in memory"
+        summary, got = (
+            f"{count} of {a.numel()} elements of '{name}' are never written, first {at}",
+            "whatever was in memory",
+        )
     else:
         source = _source(exam, case, name, a)
         summary = f"{count} of {a.numel()} elements of '{name}' depend on {source}, first {at}"
         got = f"{_at(a, differ)} with NaN there, {_at(b, differ)} with finite values"
-    return Check(cls="wrong", summary=summary, where=f"{name}{at}", got=got, expected="the same result whatever is in memory")
+    return Check(
+        cls="wrong", summary=summary, where=f"{name}{at}", got=got, expected="the same result whatever is in memory"
+    )
 
 
 def _source(exam: Examination, case: Case, name: str, a: torch.Tensor) -> str:
