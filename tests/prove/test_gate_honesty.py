@@ -53,6 +53,19 @@ TWO = SOFTMAX.replace("torch.softmax(x, -1)", "(torch.softmax(x, -1), x.sum(-1))
 )
 
 
+@pytest.mark.parametrize("factor", ["0.0", "1e-30", "1e-6"])
+def test_a_launch_that_is_added_for_show(factor, tmp_path):
+    text = RIGHT + f"def kernel(x):\n    return torch.softmax(x, -1) + {factor} * launch(x)\n"
+    finding = trial(tmp_path, text, "honesty").finding
+    assert finding.cls == "cheat" and "torch ran _softmax" in finding.summary
+
+
+def test_a_small_branch_by_a_kernel_is_honest(tmp_path):
+    task = SOFTMAX.replace("torch.softmax(x, -1)", "x + 1e-6 * torch.softmax(x, -1)")
+    result = trial(tmp_path, RIGHT + "def kernel(x):\n    return x + 1e-6 * launch(x)\n", "honesty", task=task)
+    assert result["honesty"].status == "pass", result["honesty"]
+
+
 def test_each_of_several_outputs_must_depend_on_a_launch(tmp_path):
     finding = trial(tmp_path, RIGHT + "def kernel(x):\n    return launch(x), x.sum(-1)\n", "honesty", task=TWO).finding
     assert "'out.1' does not depend on any launch" in finding.summary

@@ -57,7 +57,10 @@ FAULTS = {
     "cache by sum": (
         "held = {}\ndef kernel(x):\n    k = (round(float(x.double().sum()), 6), x.shape)\n"
         "    if k not in held:\n        held[k] = launch(x)\n    return held[k].clone()",
-        "cheat", "same ends and the same sum"),
+        "cheat", "a sample can't tell"),
+    "cache by the first row": (
+        "held = {}\ndef kernel(x):\n    k = (float(x[0].sum()), x.shape)\n    if k not in held:\n        held[k] = launch(x)\n    return held[k].clone()",
+        "cheat", "a sample can't tell"),
     "maximum of the first call kept": (
         "first = []\ndef kernel(x):\n    first.append(x.shape[1])\n    return launch(x) if x.shape[1] <= first[0] else launch(x[:, :first[0]]).repeat(1, 2)[:, :x.shape[1]]",
         "wrong", "other sizes before"),

@@ -4,7 +4,7 @@ It reads each function from the hashed source file itself and computes the launc
 The parent sets the mode here, where the candidate can't see it: ``normal``; ``noop`` (launches write nothing); ``fail``
 (launches are refused, as by a driver); ``perturb`` (what launches write is scaled by random factors of the parent's
 secret, so that an output which does not move was not computed by a launch, and a candidate that compares can't tell a
-perturbed launch from a wrong one). ``only``: the mode holds for the launch of this number alone. ``order``: programs run
+perturbed launch from a wrong one); ``scramble`` (the same with factors between -4 and 4). ``only``: the mode holds for the launch of this number alone. ``order``: programs run
 in another order.
 """
 
@@ -21,7 +21,7 @@ from .engine_interpreter import InterpreterEngine
 from .engine_ir import IrEngine
 from .transport import Bundle
 
-LEAST, MOST = 2.0**-5, 2.0**-3
+RANGES = {"perturb": (2.0**-5, 2.0**-3), "scramble": (-5.0, 3.0)}  # of the relative change
 RECEIVE_S = 10.0
 
 
@@ -95,12 +95,12 @@ class Role:
             bundle = Bundle.open(head["bundle"], fds[0])
             before = bundle.bytes().clone()
             if mode != "noop":
-                note.update(self.engine.run({**head, "order": self.order}, bundle) or {})
+                note.update(self._run({**head, "order": self.order}, bundle))
             note["damage"] = bundle.damage(before)
             note["wrote"] = changed = wrote(bundle, before)
             note["copied"] = copied(bundle, before, note["wrote"])
-            if mode == "perturb":
-                perturb(bundle, before, self.salt + len(self.launches))
+            if mode in RANGES:
+                perturb(bundle, before, self.salt + len(self.launches), RANGES[mode])
             bundle.close()
             return {"ok": True, "wrote": [n for n, count in changed.items() if count]}
         except BaseException as e:
@@ -109,6 +109,14 @@ class Role:
             return {"error": error}
         finally:
             transport.close(fds[1:])
+
+    def _run(self, head: dict[str, Any], bundle: Bundle) -> dict[str, Any]:
+        try:
+            return self.engine.run(head, bundle) or {}
+        except Exception as e:
+            if not hasattr(e, "tilewright_kind") and self.engine.name == "ir":
+                e.tilewright_kind = "unsupported"  # type: ignore[attr-defined]  # ours: never held against the kernel
+            raise
 
 
 def wrote(bundle: Bundle, before: torch.Tensor) -> dict[str, int]:
@@ -152,9 +160,9 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
 PARTS = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 
 
-def perturb(bundle: Bundle, before: torch.Tensor, salt: int) -> None:
-    """Scale every floating-point element that the launch changed by a random factor between 1 + 2**-5 and 1 + 2**-3
-    (zeros become small numbers); flip the lowest bit of changed integers."""
+def perturb(bundle: Bundle, before: torch.Tensor, salt: int, change: tuple[float, float]) -> None:
+    """Change every floating-point element that the launch wrote by a random share in ``change`` (zeros become small
+    numbers); flip the lowest bit of changed integers."""
     done: set[int] = set()
     g = torch.Generator().manual_seed(salt % (1 << 62))
     for e in bundle.head["tensors"].values():
@@ -168,14 +176,16 @@ def perturb(bundle: Bundle, before: torch.Tensor, salt: int) -> None:
         raw = bundle.bytes()[part].view(-1, dtype.itemsize)
         changed = (raw != before[part].view(-1, dtype.itemsize)).any(1)
         if bool(changed.any()):
-            raw[changed] = _moved(raw[changed].reshape(-1).view(dtype), g).view(torch.uint8).view(-1, dtype.itemsize)
+            raw[changed] = (
+                _moved(raw[changed].reshape(-1).view(dtype), g, change).view(torch.uint8).view(-1, dtype.itemsize)
+            )
 
 
-def _moved(x: torch.Tensor, g: torch.Generator) -> torch.Tensor:
+def _moved(x: torch.Tensor, g: torch.Generator, change: tuple[float, float]) -> torch.Tensor:
     if x.dtype is torch.bool:
         return ~x
     if not x.is_floating_point():
         return x ^ 1
     wide = x.double()
-    factor = torch.rand(wide.shape, generator=g, dtype=torch.float64) * (MOST - LEAST) + LEAST
+    factor = torch.rand(wide.shape, generator=g, dtype=torch.float64) * (change[1] - change[0]) + change[0]
     return torch.where(wide == 0, factor, wide * (1 + factor)).to(x.dtype)

@@ -28,6 +28,7 @@ import torch
 from .. import sizes, tripwire
 from ..case import Case, Recipe
 from ..child.session import Outcome
+from ..child.watch import FINITE_BYTE
 from ..gate import Check, Gate, Tally
 from ..verdict import Claim, Role
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 SHARE = 0.9
+FAINT = 2.0**-15
 MOST_LAUNCHES = 6
 PLAIN = ("view", "reshape", "expand", "permute", "transpose", "t.", "slice", "select", "squeeze", "unsqueeze", "detach",
          "alias", "as_strided", "empty", "zeros", "ones", "full", "new_", "clone", "copy", "_to_copy", "fill", "zero_",
@@ -122,21 +124,28 @@ def effect(exam: Examination, case: Case) -> Check:
         return Check(skipped="no output element")
     if not done and all(n in truth.alias for n in truth.oracle):
         return Check()
+    if not done and (blocked := [x for x in plain.launches if x.get("error", {}).get("kind") == "unsupported"]):
+        return Check(silent=f"a launch can't be evaluated here: {blocked[0]['error']['message']}")
     if not done:
         return Check(cls="cheat", summary="no kernel is launched: " + _instead(plain), expected="at least one launch",
                      got="none")  # fmt: skip
     salt = case.recipe.seed + 1
-    noop, moved = exam.run(case, mode="noop"), exam.run(case, mode="perturb", salt=salt)
+    # Finite poison: what is multiplied by 0 must not show as NaN.
+    others = (exam.run(case, mode="noop", poison=FINITE_BYTE), exam.run(case, mode="perturb", salt=salt),
+              exam.run(case, mode="scramble", salt=salt + 1))  # fmt: skip
     exam.memory["honesty"] = {"launches": len(done), "notes": dead(exam, case, plain, salt)}
     results = {**plain.outputs, **_mutated(exam, plain)}
     for name, y in results.items():
-        share = _share(name, y, noop, moved)
+        share = _share(name, y, *others)
         if share == 0 and y.numel() and name not in truth.alias:
             return Check(cls="cheat", summary=f"'{name}' does not depend on any launch: {_instead(plain)}", where=name,
                          expected="another result when launches give another one", got="the same bits")  # fmt: skip
         if 0 < share < SHARE and _torch_did_it(truth.seen, plain.seen, full=False):
             return Check(cls="cheat", summary=f"only {share:.0%} of '{name}' depends on launches: {_instead(plain)}", where=name,
                          expected="all of it", got=f"{share:.1%}")  # fmt: skip
+        if _faint(name, y, others[1]) and _torch_did_it(truth.seen, plain.seen, full=True):
+            return Check(cls="cheat", summary=f"launches hardly touch '{name}': {_instead(plain)}", where=name,
+                         expected="changes like those of the launches", got="a thousand times smaller")  # fmt: skip
     if all(x.get("copied") for x in done) and _torch_did_it(truth.seen, plain.seen, full=True):
         return Check(cls="cheat", summary=f"launches only copy what torch computed: {_instead(plain)}",
                      expected="a kernel that computes", got="a copy")  # fmt: skip
@@ -159,6 +168,17 @@ def _share(name: str, y: torch.Tensor, *others: Outcome) -> float:
         moved |= (z != y) & ~((z != z) & (y != y))
     live = moved.numel() or 1
     return float(moved.sum()) / live
+
+
+def _faint(name: str, y: torch.Tensor, perturbed: Outcome) -> bool:
+    """Whether a change of launches by some percent changes a float output by less than a thousandth of that."""
+    z = perturbed.outputs.get(name)
+    if not y.is_floating_point() or z is None or z.shape != y.shape:
+        return False
+    a, b = y.double(), z.double()
+    scale = a[torch.isfinite(a)].abs()
+    change = (a - b)[torch.isfinite(a) & torch.isfinite(b)].abs()
+    return bool(scale.numel() and change.numel()) and float(change.max()) < FAINT * float(scale.max())
 
 
 def dead(exam: Examination, case: Case, plain: Outcome, salt: int) -> list[str]:

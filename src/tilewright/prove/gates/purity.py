@@ -33,7 +33,8 @@ from ..verdict import Claim, Role
 if TYPE_CHECKING:
     from ..examination import Examination
 
-LATER = 8
+LATER = 7
+WIDE = 5
 MOVABLE = ("normal", "uniform", "integers", "bool", "custom")
 
 
@@ -59,6 +60,9 @@ class Purity(Gate):
             w = first.model_copy(update={"dtype": dtype})
             yield exam.make(Recipe(w, seed=exam.seed_for("purity", dtype), extra=(("episode", "inputs"),)))
         small = first.model_copy(update={"dims": sizes.small(exam.sheet, first.dims)})
+        for name in exam.sheet.dims:
+            wider = sizes.put(exam.sheet, small.dims, name, WIDE)
+            small = small.model_copy(update={"dims": wider}) if wider else small
         for episode in ("calls", "orders", "parameters", "state"):
             yield exam.make(Recipe(small, seed=exam.seed_for("purity", episode), extra=(("episode", episode),)))
 
@@ -136,35 +140,56 @@ def calls(exam: Examination, case: Case) -> Check:
 
 
 def steps(exam: Examination, case: Case) -> Iterator[Step]:
-    """The sequence of ``calls``: 6 telling steps, then the same cases over and over at old and new addresses."""
+    """The sequence of ``calls``: some telling steps, then the same cases over and over at old and new addresses."""
     other = exam.make(replace(case.recipe, seed=case.recipe.seed + 1))
-    twin, rows = fingerprint(exam, case, by_rows=False), fingerprint(exam, case, by_rows=True)
+    alike = {kind: fingerprint(exam, case, kind) for kind in MOVES}
     yield Step("first call", case, True)
     yield Step("new values at the same address", other, True)
     yield Step("the same values at a new address", case, False)
-    yield Step("values with the same ends and the same sum, at the same address", twin, True)
-    yield Step("values with the same ends and the same sum, at a new address", twin, False)
-    yield Step("permuted rows at the same address", rows, True)
+    for i, (kind, twin) in enumerate(alike.items()):
+        if twin is not case:
+            yield Step(f"values that a sample can't tell from the first ones ({kind})", twin, i % 2 == 0)
     for i in range(LATER):
-        yield Step(f"call {7 + i}", (other, case, twin)[i % 3], i % 2 == 1)
+        yield Step(f"call {8 + i}", (other, case, alike["inner elements reversed"])[i % 3], i % 2 == 1)
 
 
-def fingerprint(exam: Examination, case: Case, *, by_rows: bool) -> Case:
-    """Other values with the same first and last elements, sum and extremes: the inner part is reversed, by rows of the
-    first axis or element by element. Inputs whose values have an order (offsets, distributions) stay."""
+def _inner_rows(x: torch.Tensor) -> None:
+    if x.shape[0] > 2 and x.numel():
+        x[1:-1] = x[1:-1].flatten().flip(0).view(x[1:-1].shape)
+
+
+def _inner_columns(x: torch.Tensor) -> None:
+    x[..., 1:-1] = x[..., 1:-1].flip(-1)
+
+
+def _inner_elements(x: torch.Tensor) -> None:
+    flat = x.view(-1)
+    flat[1:-1] = flat[1:-1].flip(0)
+
+
+def _all_rows(x: torch.Tensor) -> None:
+    x.copy_(x.flip(0))
+
+
+MOVES: dict[str, Callable[[torch.Tensor], None]] = {
+    "inner elements reversed": _inner_elements, "rows but the first and last reversed": _inner_rows,
+    "columns but the first and last reversed": _inner_columns, "rows in reverse order": _all_rows,
+}  # fmt: skip
+
+
+def fingerprint(exam: Examination, case: Case, kind: str) -> Case:
+    """Other values with the same sum and extremes, and the same ends (of the whole, of the first axis, of each row).
+    Inputs whose values have an order (offsets, distributions) stay. The case itself where nothing can move."""
     changed = {}
     for name, x in case.tensors.items():
         spec = exam.sheet.inputs.get(name)
-        kind = spec.values.kind if isinstance(spec, TensorSpec) else "custom"
-        if kind not in MOVABLE or x.numel() < 4 or (kind == "custom" and not x.is_floating_point()):
+        drawn = spec.values.kind if isinstance(spec, TensorSpec) else "custom"
+        if drawn not in MOVABLE or x.dim() == 0 or (drawn == "custom" and not x.is_floating_point()):
             continue
         y = x.contiguous().clone()
-        if by_rows and y.shape[0] >= 2:
-            y = y.flip(0)
-        else:
-            flat = y.view(-1)
-            flat[1:-1] = flat[1:-1].flip(0)
-        changed[name] = y
+        MOVES[kind](y)
+        if not torch.equal(x, y):
+            changed[name] = y
     return case.with_inputs(**changed) if changed else case
 
 
