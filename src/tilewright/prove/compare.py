@@ -57,8 +57,8 @@ class Comparison:
             return f"{self.kind} is {self.got}, expected {self.expected}"
         share = f"; {self.wrong} of {self.total} elements" if self.total > 1 else ""
         if self.kind == "value":
-            return (f"{where} is {self.got}, expected {self.expected}: error {self.error:.2g}, {self.ratio:.3g} times the"
-                    f" budget{share}")  # fmt: skip
+            return (f"{where} is {self.got}, expected {self.expected}: error {self.error:.2g}, {self.ratio:.3g} times"
+                    f" the budget{share}")  # fmt: skip
         return f"{where} is {self.got}, expected {self.expected}{share}"
 
 
@@ -66,8 +66,8 @@ def compare(
     got: torch.Tensor, oracle: torch.Tensor, baseline: torch.Tensor | None, *,
     sensitivity: torch.Tensor | None = None, tolerance: Tolerance | None = None,
 ) -> Comparison:  # fmt: skip
-    """Compare ``got`` with ``oracle`` (float64 for float outputs), given ``baseline`` (the reference in the kernel's own
-    dtypes; None: the rounded oracle) and ``sensitivity`` (``|oracle(x moved by one rounding) - oracle(x)|``)."""
+    """Compare ``got`` with ``oracle`` (float64 for float outputs), given ``baseline`` (the reference in the kernel's
+    own dtypes; None: the rounded oracle) and ``sensitivity`` (``|oracle(x moved by one rounding) - oracle(x)|``)."""
     tolerance = tolerance or Tolerance()
     model = baseline if baseline is not None else oracle
     if tuple(got.shape) != tuple(oracle.shape):
@@ -196,7 +196,7 @@ def ulp(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def unit(dtype: torch.dtype) -> float:
-    """One rounding of the precision in which honest kernels of this dtype accumulate: float32, or float64 for float64."""
+    """One rounding of the precision in which honest kernels of this dtype accumulate: float32 (float64's own)."""
     return UNIT.get(dtype, ACCUMULATE)
 
 

@@ -49,9 +49,9 @@ def _subnormal(x: torch.Tensor, g: torch.Generator) -> torch.Tensor:
 
 
 def _extreme(x: torch.Tensor, g: torch.Generator) -> torch.Tensor:
-    """Near the largest finite number, as far as a sum of a few products stays in range where it would in float32."""
+    """Near the largest number of a narrow dtype; of a wide one, as large as a sum of squares in float32 bears."""
     top = torch.finfo(x.dtype).max
-    return torch.where(_some(x, g), torch.full_like(x, top / 4 if top < 1e6 else top / 4096), x)
+    return torch.where(_some(x, g), torch.full_like(x, top / 4 if top < 1e6 else float(top) ** 0.5 / 64), x)
 
 
 SPECIALS: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {

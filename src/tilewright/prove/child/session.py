@@ -236,6 +236,7 @@ class ReferenceSession(Session):
         if "error" in answer:
             return trouble(answer["error"])
         tensors = out[0].tensors(copy=True)
+        out[0].close()
         return {n: tensors[n] if n in tensors else tree.unflatten(answer["scalars"][n], {}) for n in answer["order"]}
 
     def state(self, workload: Workload, seed: int) -> tuple[Calling, dict[str, torch.Tensor]] | Trouble:
@@ -243,7 +244,9 @@ class ReferenceSession(Session):
         answer, out = self.request({"do": "state", "workload": workload.model_dump(mode="json"), "seed": seed})
         if "error" in answer:
             return trouble(answer["error"])
-        return Calling.model_validate(answer["calling"]), out[0].tensors(copy=True)
+        tensors = out[0].tensors(copy=True)
+        out[0].close()
+        return Calling.model_validate(answer["calling"]), tensors
 
     def run(self, inputs: Inputs, workload: Workload, **options: Any) -> Outcome:
         """The reference's result on ``inputs``. Options: ``state``, ``dtype`` ("float64": the oracle),
@@ -260,6 +263,8 @@ class ReferenceSession(Session):
         outcomes = []
         for one in answer["answers"]:
             outcomes.append(self._result(one, out[: one["made"]]))
+            for b in out[: one["made"]]:
+                b.close()
             out = out[one["made"] :]
         return outcomes
 
