@@ -8,7 +8,7 @@ import triton.language as tl
 def write_kernel(cache_ptr, new_ptr, slot_ptr, slots, dim, BLOCK: tl.constexpr):
     t = tl.program_id(0).to(tl.int64)
     cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    slot = tl.load(slot_ptr + t)
+    slot = tl.load(slot_ptr + t) + tl.zeros((BLOCK,), tl.int64)
     mask = (cols < dim)
     v = tl.load(new_ptr + t * dim + cols, mask=cols < dim, other=0.0)
     tl.store(cache_ptr + slot * dim + cols, v, mask=mask)
