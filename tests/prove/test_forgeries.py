@@ -18,13 +18,15 @@ def sandbox() -> str:
 
 FORGERIES = {
     "prints accept": (
-        '''
+        """
 def kernel(x):
     print('{"verdict": "accept"}', flush=True)
     return torch.zeros_like(x)
-''', {"wrong"}),
+""",
+        {"wrong"},
+    ),
     "writes to inherited descriptors": (
-        '''
+        """
 import json, os, stat, struct
 def kernel(x):
     body = json.dumps({"tree": {"$": "out"}, "odd": {}, "verdict": "accept", "bundles": []}).encode()
@@ -35,63 +37,81 @@ def kernel(x):
         except OSError:
             pass
     return launch(x)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "patches torch.allclose": (
-        '''
+        """
 torch.allclose = lambda *a, **k: True
 def kernel(x):
     return launch(x)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "ends the process with success": (
-        '''
+        """
 import os
 def kernel(x):
     os._exit(0)
-''', {"wrong"}),
+""",
+        {"wrong"},
+    ),
     "raises SystemExit(0)": (
-        '''
+        """
 def kernel(x):
     raise SystemExit(0)
-''', {"wrong"}),
+""",
+        {"wrong"},
+    ),
     "keeps results by address": (
-        '''
+        """
 kept = {}
 def kernel(x):
     key = (x.data_ptr(), x.shape)
     if key not in kept:
         kept[key] = launch(x)
     return kept[key].clone()
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "keeps results by content sample": (
-        '''
+        """
 kept = {}
 def kernel(x):
     key = (x.shape, float(x.flatten()[0]), float(x.flatten()[-1]))
     if key not in kept:
         kept[key] = launch(x)
     return kept[key].clone()
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "goes astray after some calls": (
-        '''
+        """
 calls = 0
 def kernel(x):
     global calls
     calls += 1
     return launch(x) if calls % 10 else torch.zeros_like(x)
-''', {"wrong"}),
+""",
+        {"wrong"},
+    ),
     "answers from the seed": (
-        '''
+        """
 def kernel(x):
     torch.manual_seed(torch.initial_seed())
     return torch.softmax(torch.randn(x.shape), -1)
-''', {"wrong"}),
+""",
+        {"wrong"},
+    ),
     "right under the expected seed only": (
-        '''
+        """
 def kernel(x):
     return launch(x) if torch.initial_seed() > 100000 else torch.zeros_like(x)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "computes later in a thread": (
-        '''
+        """
 import threading, time
 def kernel(x):
     y = launch(x)
@@ -101,24 +121,30 @@ def kernel(x):
         time.sleep(1)
     threading.Thread(target=later, daemon=True).start()
     return y
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "subclasses Tensor": (
-        '''
+        """
 class Lazy(torch.Tensor):
     pass
 def kernel(x):
     return launch(x).as_subclass(Lazy)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "catches its own failure and calls torch": (
-        '''
+        """
 def kernel(x):
     try:
         return launch(x)
     except Exception:
         return torch.softmax(x, -1)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "its launch fails and torch answers": (
-        '''
+        """
 @triton.jit
 def broken(x_ptr, n: tl.constexpr):
     tl.store(x_ptr + tl.arange(0, n), undefined_name)
@@ -128,15 +154,19 @@ def kernel(x):
     except Exception:
         pass
     return torch.softmax(x, -1)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "launches for show": (
-        '''
+        """
 def kernel(x):
     launch(x)
     return torch.softmax(x, -1)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "launches a copy for show": (
-        '''
+        """
 @triton.jit
 def copy(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -145,30 +175,38 @@ def kernel(x):
     s, y = torch.softmax(x, -1), torch.empty_like(x)
     copy[(triton.cdiv(x.numel(), 64),)](s, y, x.numel(), BLOCK=64)
     return y
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "computes one row and lets torch do the rest": (
-        '''
+        """
 def kernel(x):
     y = torch.softmax(x, -1)
     y[:1] = launch(x[:1])
     return y
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "copies from freed memory": (
-        '''
+        """
 def kernel(x):
     return torch.empty_like(x)
-''', {"wrong"}),
+""",
+        {"wrong"},
+    ),
     "patches the launch hook": (
-        '''
+        """
 from triton.runtime.jit import JITFunction
 def run(self, x, y, n, **options):
     y.copy_(torch.softmax(x, -1))
 JITFunction.run = run
 def kernel(x):
     return launch(x)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "patches the recorder": (
-        '''
+        """
 from triton.runtime.jit import JITFunction
 recorder = next(c.cell_contents for c in JITFunction.run.__closure__)
 def fake(fn, grid, args, kwargs):
@@ -176,9 +214,11 @@ def fake(fn, grid, args, kwargs):
 recorder.launch = fake
 def kernel(x):
     return launch(x)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "reaches for the evaluator through a default": (
-        '''
+        """
 @triton.jit
 def reach(y_ptr, n: tl.constexpr = torch.set_default_dtype(torch.float64)):
     tl.store(y_ptr, 0.0)
@@ -186,9 +226,11 @@ def kernel(x):
     y = torch.softmax(x, -1)
     reach[(1,)](torch.empty(1), n=1)
     return y
-''', {"cheat", "wrong"}),
+""",
+        {"cheat", "wrong"},
+    ),
     "forges a launch record": (
-        '''
+        """
 import hashlib, json, os, struct
 from triton.runtime.jit import JITFunction
 channel = next(c.cell_contents for c in JITFunction.run.__closure__).channel
@@ -204,17 +246,21 @@ def kernel(x):
     channel.sendall(body)
     channel.recv(65536)
     return torch.softmax(x, -1)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "sends a malformed launch record": (
-        '''
+        """
 from triton.runtime.jit import JITFunction
 channel = next(c.cell_contents for c in JITFunction.run.__closure__).channel
 def kernel(x):
     channel.sendall(b"launch 1 accepted")
     return torch.softmax(x, -1)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "swaps its source on disk": (
-        '''
+        """
 def kernel(x):
     text = open(__file__).read()
     try:
@@ -223,9 +269,11 @@ def kernel(x):
     except OSError:
         return torch.softmax(x, -1)
     return launch(x)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "launches from a file that it writes": (
-        '''
+        """
 import importlib.util, os, tempfile
 def kernel(x):
     path = os.path.join(tempfile.mkdtemp(), "made.py")
@@ -235,9 +283,11 @@ def kernel(x):
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     return made.launch(x)
-''', {"cheat", "wrong"}),
+""",
+        {"cheat", "wrong"},
+    ),
     "is honest where Tilewright can be imported": (
-        '''
+        """
 import importlib.util
 try:
     import tilewright
@@ -246,23 +296,29 @@ except ImportError:
     watched = importlib.util.find_spec("tilewright") is not None
 def kernel(x):
     return launch(x) if watched else torch.softmax(x, -1)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "is another on the CPU": (
-        '''
+        """
 def kernel(x):
     return torch.softmax(x, -1) if x.device.type == "cpu" else launch(x)
-''', {"cheat"}),
+""",
+        {"cheat"},
+    ),
     "returns an object with a malicious pickle": (
-        '''
+        """
 import os
 class Evil:
     def __reduce__(self):
         return os.system, ("touch /tmp/tilewright-was-here",)
 def kernel(x):
     return Evil()
-''', {"wrong"}),
+""",
+        {"wrong"},
+    ),
     "sends a malicious pickle": (
-        '''
+        """
 import os, pickle, stat
 class Evil:
     def __reduce__(self):
@@ -275,8 +331,10 @@ def kernel(x):
         except OSError:
             pass
     return launch(x)
-''', {"cheat"}),
-}  # fmt: skip
+""",
+        {"cheat"},
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FORGERIES)

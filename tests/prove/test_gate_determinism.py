@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from trial import RIGHT, SOFTMAX, trial
 
-SUM = '''
+SUM = """
 import torch
 from tilewright.task import Contract, Dim, Task, TensorSpec
 TASK = Task(
@@ -13,8 +13,8 @@ TASK = Task(
     inputs={"x": TensorSpec("M N")}, dims={"M": Dim(1, 256), "N": Dim(1, 64)}, workloads=[{"M": 64, "N": 8}],
     contract=Contract(determinism="bitwise"),
 )
-'''
-ATOMIC = '''
+"""
+ATOMIC = """
 import torch
 import triton
 import triton.language as tl
@@ -29,12 +29,13 @@ def kernel(x):
     y = torch.zeros(x.shape[1], dtype=x.dtype, device=x.device)
     add_rows[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
     return y
-'''
+"""
 
 
 def test_atomics_in_another_order(tmp_path):
     finding = trial(tmp_path, ATOMIC, "determinism", task=SUM).finding
-    assert finding.cls == "policy" and "programs of each launch in another order" in finding.summary
+    assert finding.cls == "policy"
+    assert "programs of each launch in another order" in finding.summary
 
 
 def test_atomics_where_the_contract_lets_them(tmp_path):
@@ -44,17 +45,22 @@ def test_atomics_where_the_contract_lets_them(tmp_path):
 
 FAULTS = {
     "differs between calls": (
-        "n = 0\ndef kernel(x):\n    global n\n    n += 1\n    return launch(x) * (1 + 2**-22 * (n % 2))", "called again"),
+        "n = 0\ndef kernel(x):\n    global n\n    n += 1\n    return launch(x) * (1 + 2**-22 * (n % 2))",
+        "called again",
+    ),
     "differs between processes": (
-        "import os\nn = os.urandom(1)[0]\ndef kernel(x):\n    return launch(x) * (1 + 2**-22 * n)", "fresh process"),
-}  # fmt: skip
+        "import os\nn = os.urandom(1)[0]\ndef kernel(x):\n    return launch(x) * (1 + 2**-22 * n)",
+        "fresh process",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_determinism_sees(name, tmp_path):
     text, words = FAULTS[name]
     result = trial(tmp_path, RIGHT + text + "\n", "determinism")
-    assert result["determinism"].status == "fail" and words in result["determinism"].reason
+    assert result["determinism"].status == "fail"
+    assert words in result["determinism"].reason
 
 
 def test_determinism_and_invariance_pass_a_right_kernel(tmp_path):
@@ -65,7 +71,8 @@ def test_determinism_and_invariance_pass_a_right_kernel(tmp_path):
 def test_a_row_that_feels_its_neighbours(tmp_path):
     text = RIGHT + "def kernel(x):\n    y = launch(x)\n    return y * (1 + 2**-22) if x.shape[0] > 1 else y\n"
     finding = trial(tmp_path, text, "batch invariance").finding
-    assert finding.cls == "policy" and "row 0 alone differs from row 0 in the batch of" in finding.summary
+    assert finding.cls == "policy"
+    assert "row 0 alone differs from row 0 in the batch of" in finding.summary
 
 
 def test_invariance_is_not_applicable_without_a_promise(tmp_path):

@@ -9,7 +9,7 @@ from trial import RIGHT, SOFTMAX, trial
 from tilewright.prove.cotangents import COTANGENTS
 from tilewright.task import laws
 
-TASK = '''
+TASK = """
 import torch
 from tilewright.task import Contract, Dim, Task, TensorSpec
 TASK = Task(
@@ -18,8 +18,8 @@ TASK = Task(
     dims={"M": Dim(1, 64), "N": Dim(1, 64)}, workloads=[{"M": 5, "N": 7}],
     contract=Contract(gradients="promised"),
 )
-'''
-KERNEL = '''
+"""
+KERNEL = """
 import torch
 class Scaled(torch.autograd.Function):
     @staticmethod
@@ -35,19 +35,26 @@ class Scaled(torch.autograd.Function):
         return dx, dw
 def kernel(x, w):
     return Scaled.apply(x, w)
-'''
+"""
 DENSE = "g.as_strided(g.shape, (g.shape[1], 1)) if g.stride() != (0, 0) else g"
 FAULTS = {
     "missing term": ("(1 - t * t)", "(1 - t)", "grad of x"),
     "one upstream for all": ("(g * t).sum(0)", "(g[:1] * t).sum(0)", "grad of w"),
     "upstream read as dense": ("dx = g", f"g = {DENSE}\n        dx = g", "grad of"),
-    "upstream overwritten": ("dx = g * w", "g.mul_(1.0) if 0 in g.stride() else g.mul_(0.5)\n        dx = 2 * g * w", ""),
+    "upstream overwritten": (
+        "dx = g * w",
+        "g.mul_(1.0) if 0 in g.stride() else g.mul_(0.5)\n        dx = 2 * g * w",
+        "",
+    ),
     "no gradient for w": ("return dx, dw", "return dx, None", "no gradient reaches 'w'"),
-    "second backward doubled": ("dw = ", "ctx.n = getattr(ctx, 'n', 0) + 1\n        dx = dx * ctx.n\n        dw = ",
-                                "second backward differs"),
+    "second backward doubled": (
+        "dw = ",
+        "ctx.n = getattr(ctx, 'n', 0) + 1\n        dx = dx * ctx.n\n        dw = ",
+        "second backward differs",
+    ),
     "detached": ("Scaled.apply(x, w)", "Scaled.apply(x, w).detach()", "carry no gradient"),
     "only if both": ("dw = ", "dx = dx if all(ctx.needs_input_grad) else dx * 0.5\n        dw = ", "grad of x"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -55,19 +62,21 @@ def test_sees(name, tmp_path):
     old, new, words = FAULTS[name]
     assert old in KERNEL
     finding = trial(tmp_path, KERNEL.replace(old, new), "gradients", task=TASK).finding
-    assert finding.cls in ("wrong", "inaccurate") and words in finding.summary, finding
+    assert finding.cls in ("wrong", "inaccurate"), finding
+    assert words in finding.summary, finding
 
 
 def test_passes_a_right_kernel(tmp_path):
     report = trial(tmp_path, KERNEL, "gradients", task=TASK)["gradients"]
-    assert report.status == "pass" and report.role == "deciding" and report.cases > 10, report
+    assert (report.status, report.role, report.cases > 10) == ("pass", "deciding", True), report
 
 
 def test_no_backward_is_a_remark_where_none_is_promised(tmp_path):
     task = TASK.replace('"promised"', '"advisory"')
     text = "import torch\ndef kernel(x, w):\n    return (torch.tanh(x) * w).detach()\n"
     report = trial(tmp_path, text, "gradients", task=task).reports[0]
-    assert (report.role, report.status) == ("advisory", "inconclusive") and "has no backward" in report.reason
+    assert (report.role, report.status) == ("advisory", "inconclusive")
+    assert "has no backward" in report.reason
 
 
 def test_excluded_is_not_tried(tmp_path):
@@ -79,8 +88,10 @@ def test_cotangents_keep_shape_and_differ_in_layout():
     c = torch.randn(4, 6)
     made = {n: f(c) for n, f in COTANGENTS.items()}
     assert all(m.shape == c.shape and m.dtype == c.dtype for m in made.values())
-    assert made["expanded"].stride() == (0, 0) and made["transposed"].stride() == (1, 4)
-    assert torch.equal(made["sliced"], c) and not made["sliced"].is_contiguous()
+    assert made["expanded"].stride() == (0, 0)
+    assert made["transposed"].stride() == (1, 4)
+    assert torch.equal(made["sliced"], c)
+    assert not made["sliced"].is_contiguous()
 
 
 # ------------------------------------------------------------------------------------------------------------- laws
@@ -111,17 +122,25 @@ BROKEN = {
 
 @pytest.mark.parametrize("law", BROKEN)
 def test_a_broken_law_is_named(law, tmp_path):
-    task = LAWS.replace('"rows": laws.permutes("x"), "shift": laws.shift_invariant("x"), "one": laws.sums_to(1.0), "own": own',
-                        {"one": '"one": laws.sums_to(1.0)', "shift": '"shift": laws.shift_invariant("x")',
-                         "rows": '"rows": laws.permutes("x")', "own": '"own": own'}[law])  # fmt: skip
+    task = LAWS.replace(
+        '"rows": laws.permutes("x"), "shift": laws.shift_invariant("x"), "one": laws.sums_to(1.0), "own": own',
+        {
+            "one": '"one": laws.sums_to(1.0)',
+            "shift": '"shift": laws.shift_invariant("x")',
+            "rows": '"rows": laws.permutes("x")',
+            "own": '"own": own',
+        }[law],
+    )
     report = trial(tmp_path, RIGHT + BROKEN[law] + "\n", "metamorphic", task=task).reports[0]
-    assert report.status == "fail" and f"the law '{law}' does not hold" in report.reason, report
+    assert report.status == "fail", report
+    assert f"the law '{law}' does not hold" in report.reason, report
 
 
 def test_a_law_that_the_reference_breaks_says_nothing(tmp_path):
     task = LAWS.replace("laws.sums_to(1.0)", "laws.sums_to(2.0)")
     report = trial(tmp_path, RIGHT + "def kernel(x):\n    return launch(x)\n", "metamorphic", task=task).reports[0]
-    assert "the reference itself breaks the law 'one'" in report.reason and report.status != "fail"
+    assert "the reference itself breaks the law 'one'" in report.reason
+    assert report.status != "fail"
 
 
 def test_gradient_law(tmp_path):
@@ -139,6 +158,7 @@ def test_runner_asks_then_answers():
     assert run(x=5) == "first"
     with pytest.raises(laws.Needed) as asked:
         run(y=7)
-    assert asked.value.inputs == {"x": 1, "y": 7} and not isinstance(asked.value, Exception)
+    assert asked.value.inputs == {"x": 1, "y": 7}
+    assert not isinstance(asked.value, Exception)
     with pytest.raises(TypeError, match="run\\(\\) got 'z', which is no input; inputs: x, y"):
         run(z=1)

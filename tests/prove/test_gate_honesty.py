@@ -14,10 +14,13 @@ HONEST = {
     "two kernels": "def kernel(x):\n    return launch(launch(x).log())",
     "tail by torch": "def kernel(x):\n    return torch.cat([launch(x[:-1]), launch(x[-1:])])",
     "reraises": (
-        "def kernel(x):\n    try:\n        return launch(x)\n    except Exception as e:\n        raise RuntimeError('launch') from e"),
+        "def kernel(x):\n    try:\n        return launch(x)\n    except Exception as e:\n"
+        "        raise RuntimeError('launch') from e"
+    ),
     "another way for other input": (
-        "def kernel(x):\n    if x.dtype is torch.float64:\n        return torch.softmax(x, -1)\n    return launch(x)"),
-}  # fmt: skip
+        "def kernel(x):\n    if x.dtype is torch.float64:\n        return torch.softmax(x, -1)\n    return launch(x)"
+    ),
+}
 
 
 @pytest.mark.parametrize("name", HONEST)
@@ -26,7 +29,7 @@ def test_lets_be(name, tmp_path):
     assert report.status == "pass", report
 
 
-MIXED = '''
+MIXED = """
 import torch
 from tilewright.task import Contract, Dim, Task, TensorSpec
 TASK = Task(
@@ -34,18 +37,20 @@ TASK = Task(
     inputs={"x": TensorSpec("M K"), "w": TensorSpec("K N")},
     dims={"M": Dim(1, 64), "N": Dim(1, 64), "K": Dim(1, 64)}, workloads=[{"M": 6, "N": 12, "K": 5}],
 )
-'''
+"""
 
 
 def test_a_library_product_and_one_kernel_are_honest(tmp_path):
     result = trial(tmp_path, RIGHT + "def kernel(x, w):\n    return launch(x @ w)\n", "values", "honesty", task=MIXED)
-    assert result.failed is None and result["honesty"].status == "pass"
+    assert result.failed is None
+    assert result["honesty"].status == "pass"
 
 
 def test_all_by_the_library_is_not(tmp_path):
     text = RIGHT + "def kernel(x, w):\n    launch(x)\n    return torch.softmax(x @ w, -1)\n"
     finding = trial(tmp_path, text, "honesty", task=MIXED).finding
-    assert finding.cls == "cheat" and "does not depend on any launch: torch ran" in finding.summary
+    assert finding.cls == "cheat"
+    assert "does not depend on any launch: torch ran" in finding.summary
 
 
 TWO = SOFTMAX.replace("torch.softmax(x, -1)", "(torch.softmax(x, -1), x.sum(-1))").replace(
@@ -57,7 +62,8 @@ TWO = SOFTMAX.replace("torch.softmax(x, -1)", "(torch.softmax(x, -1), x.sum(-1))
 def test_a_launch_that_is_added_for_show(factor, tmp_path):
     text = RIGHT + f"def kernel(x):\n    return torch.softmax(x, -1) + {factor} * launch(x)\n"
     finding = trial(tmp_path, text, "honesty").finding
-    assert finding.cls == "cheat" and "torch ran _softmax" in finding.summary
+    assert finding.cls == "cheat"
+    assert "torch ran _softmax" in finding.summary
 
 
 def test_a_small_branch_by_a_kernel_is_honest(tmp_path):
@@ -74,22 +80,25 @@ def test_each_of_several_outputs_must_depend_on_a_launch(tmp_path):
 def test_no_launch_says_what_ran_instead(tmp_path):
     finding = trial(tmp_path, RIGHT + "def kernel(x):\n    return torch.softmax(x, -1)\n", "honesty").finding
     assert finding.summary.startswith("no kernel is launched: torch ran _softmax")
-    assert finding.got == "none" and finding.expected == "at least one launch"
+    assert finding.got == "none"
+    assert finding.expected == "at least one launch"
 
 
 def test_dead_launches_are_remarked(tmp_path):
     text = RIGHT + "def kernel(x):\n    launch(x * 2)\n    return launch(x)\n"
     report = trial(tmp_path, text, "honesty")["honesty"]
-    assert report.status == "pass" and "launch 1 (softmax_kernel) changes no output" in report.meaning
+    assert report.status == "pass"
+    assert "launch 1 (softmax_kernel) changes no output" in report.meaning
 
 
 def test_torch_kernels_need_no_launch(tmp_path):
     report = trial(tmp_path, "import torch\ndef kernel(x):\n    return torch.softmax(x, -1)\n", "honesty")["honesty"]
-    assert report.status == "pass" and "2 experiments" in report.meaning
+    assert report.status == "pass"
+    assert "2 experiments" in report.meaning
 
 
 def test_late_results(tmp_path):
-    text = '''
+    text = """
 import threading, time, torch
 def kernel(x):
     y = torch.softmax(x, -1)
@@ -98,9 +107,10 @@ def kernel(x):
         y.zero_()
     threading.Thread(target=later).start()
     return y
-'''
+"""
     finding = trial(tmp_path, text, "honesty").finding
-    assert finding.cls == "cheat" and "changes after the call has returned" in finding.summary
+    assert finding.cls == "cheat"
+    assert "changes after the call has returned" in finding.summary
 
 
 @pytest.mark.parametrize("line", [
@@ -122,7 +132,9 @@ def test_the_evaluator_binds_no_names_of_others(tmp_path):
     before = tl.load
     text = "import triton.language as tl\ntl.load = tl.store\ntl.a, b = 1, 2\nc, d = 3, 4\n"
     module = DeviceSource({})._load(str(tmp_path / "k.py"), text, {})
-    assert tl.load is before and not hasattr(tl, "a") and module.d == 4
+    assert tl.load is before
+    assert not hasattr(tl, "a")
+    assert module.d == 4
 
 
 def test_reading_a_kernel_runs_nothing(tmp_path):

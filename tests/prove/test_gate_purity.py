@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from trial import RIGHT, SOFTMAX, trial
 
-MODULE_TASK = '''
+MODULE_TASK = """
 import torch
 class Model(torch.nn.Module):
     def __init__(self, n):
@@ -18,9 +18,9 @@ def get_inputs():
     return [torch.randn(6, N)]
 def get_init_inputs():
     return [N]
-'''
+"""
 
-MODULE = '''
+MODULE = """
 import torch
 import triton
 import triton.language as tl
@@ -42,29 +42,50 @@ class Base(torch.nn.Module):
         scale[(x.shape[0],)](x, w, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
         return y
 kernel = None
-'''
+"""
 
 FAULTS = {
-    "input overwritten": ("def kernel(x):\n    y = launch(x)\n    x.mul_(1.0).add_(1.0)\n    return y", "wrong", "is overwritten"),
+    "input overwritten": (
+        "def kernel(x):\n    y = launch(x)\n    x.mul_(1.0).add_(1.0)\n    return y",
+        "wrong",
+        "is overwritten",
+    ),
     "output in the input's memory": (
-        "def kernel(x):\n    y = launch(x)\n    x.copy_(y)\n    return x[:]", "wrong", "is overwritten"),
+        "def kernel(x):\n    y = launch(x)\n    x.copy_(y)\n    return x[:]",
+        "wrong",
+        "is overwritten",
+    ),
     "one buffer for all calls": (
-        "held = {}\ndef kernel(x):\n    y = held.setdefault(x.shape, torch.empty_like(x))\n    y.copy_(launch(x))\n    return y",
-        "wrong", "still holds"),
+        "held = {}\ndef kernel(x):\n    y = held.setdefault(x.shape, torch.empty_like(x))\n"
+        "    y.copy_(launch(x))\n    return y",
+        "wrong",
+        "still holds",
+    ),
     "cache by shape": (
-        "held = {}\ndef kernel(x):\n    if x.shape not in held:\n        held[x.shape] = launch(x)\n    return held[x.shape].clone()",
-        "cheat", "result of an earlier call"),
+        "held = {}\ndef kernel(x):\n    if x.shape not in held:\n        held[x.shape] = launch(x)\n"
+        "    return held[x.shape].clone()",
+        "cheat",
+        "result of an earlier call",
+    ),
     "cache by sum": (
         "held = {}\ndef kernel(x):\n    k = (round(float(x.double().sum()), 6), x.shape)\n"
         "    if k not in held:\n        held[k] = launch(x)\n    return held[k].clone()",
-        "cheat", "a sample can't tell"),
+        "cheat",
+        "a sample can't tell",
+    ),
     "cache by the first row": (
-        "held = {}\ndef kernel(x):\n    k = (float(x[0].sum()), x.shape)\n    if k not in held:\n        held[k] = launch(x)\n    return held[k].clone()",
-        "cheat", "a sample can't tell"),
+        "held = {}\ndef kernel(x):\n    k = (float(x[0].sum()), x.shape)\n    if k not in held:\n"
+        "        held[k] = launch(x)\n    return held[k].clone()",
+        "cheat",
+        "a sample can't tell",
+    ),
     "maximum of the first call kept": (
-        "first = []\ndef kernel(x):\n    first.append(x.shape[1])\n    return launch(x) if x.shape[1] <= first[0] else launch(x[:, :first[0]]).repeat(1, 2)[:, :x.shape[1]]",
-        "wrong", "other sizes before"),
-}  # fmt: skip
+        "first = []\ndef kernel(x):\n    first.append(x.shape[1])\n"
+        "    return launch(x) if x.shape[1] <= first[0] else launch(x[:, :first[0]]).repeat(1, 2)[:, :x.shape[1]]",
+        "wrong",
+        "other sizes before",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -77,11 +98,16 @@ def test_sees(name, tmp_path):
 HONEST = {
     "plain": "def kernel(x):\n    return launch(x)",
     "scratch kept": (
-        "held = {}\ndef kernel(x):\n    s = held.setdefault(x.shape, torch.empty_like(x))\n    s.copy_(x)\n    return launch(s)"),
+        "held = {}\ndef kernel(x):\n    s = held.setdefault(x.shape, torch.empty_like(x))\n    s.copy_(x)\n"
+        "    return launch(s)"
+    ),
     "cache that minds versions": (
-        "held = {}\ndef kernel(x):\n    k = (id(x), x._version)\n    if k not in held:\n        held.clear()\n        held[k] = (x, launch(x))\n    return held[k][1].clone()"),
-    "sizes by shape": "from functools import lru_cache\n@lru_cache\ndef block(n):\n    return n\ndef kernel(x):\n    block(x.shape[1])\n    return launch(x)",
-}  # fmt: skip
+        "held = {}\ndef kernel(x):\n    k = (id(x), x._version)\n    if k not in held:\n        held.clear()\n"
+        "        held[k] = (x, launch(x))\n    return held[k][1].clone()"
+    ),
+    "sizes by shape": "from functools import lru_cache\n@lru_cache\ndef block(n):\n    return n\n"
+    "def kernel(x):\n    block(x.shape[1])\n    return launch(x)",
+}
 
 
 @pytest.mark.parametrize("name", HONEST)
@@ -96,7 +122,8 @@ def test_alias_is_allowed_by_contract(tmp_path):
     assert trial(tmp_path, text, "purity", task=task)["purity"].status == "pass"
     forbidden = task.replace('aliasing="allowed", ', "")
     finding = trial(tmp_path, text, "purity", task=forbidden).finding
-    assert finding.cls == "policy" and "shares memory with input 'x'" in finding.summary
+    assert finding.cls == "policy"
+    assert "shares memory with input 'x'" in finding.summary
 
 
 def test_a_view_where_the_reference_gives_one(tmp_path):
@@ -106,9 +133,12 @@ def test_a_view_where_the_reference_gives_one(tmp_path):
 
 
 def test_module_that_keeps_its_weights(tmp_path):
-    stale = MODULE + "class kernel(Base):\n    def forward(self, x):\n        if self.packed is None:\n" \
-        "            self.packed = self.weight.detach().clone()\n        return self.launch(x, self.packed)\n"  # fmt: skip
+    stale = (
+        MODULE + "class kernel(Base):\n    def forward(self, x):\n        if self.packed is None:\n"
+        "            self.packed = self.weight.detach().clone()\n        return self.launch(x, self.packed)\n"
+    )
     finding = trial(tmp_path, stale, "values", "purity", task=MODULE_TASK).finding
-    assert finding.gate == "purity" and "parameters that change" in finding.summary
+    assert finding.gate == "purity"
+    assert "parameters that change" in finding.summary
     good = MODULE + "class kernel(Base):\n    def forward(self, x):\n        return self.launch(x, self.weight)\n"
     assert trial(tmp_path, good, "purity", task=MODULE_TASK)["purity"].status == "pass"

@@ -16,18 +16,22 @@ SUSPECTS = {
     "import tilewright": ("odd", "names tilewright"),
     "import importlib\nimportlib.import_module('tilewright.prove')": ("odd", "names tilewright"),
     "import torch\nclass L(torch.Tensor): pass": ("odd", "class L subclasses Tensor"),
-    "def k(x):\n    try:\n        return f(x)\n    except Exception:\n        return g(x)": ("check", "swallows every exception"),
+    "def k(x):\n    try:\n        return f(x)\n    except Exception:\n        return g(x)": (
+        "check",
+        "swallows every exception",
+    ),
     "import threading\nthreading.Thread(target=f).start()": ("check", "starts threading.Thread"),
     "def k(x):\n    return kept[x.data_ptr()]": ("check", "looks something up by address"),
     "def k(x):\n    return kept.get((id(x), 1))": ("check", "looks something up by address"),
     "def k(x):\n    return a if x.is_cuda else b": ("check", "branches on the device (x.is_cuda)"),
     "import torch\ntorch.manual_seed(0)": ("note", "calls torch.manual_seed"),
     "def k(x):\n    global n\n    n += 1": ("note", "keeps n at module level"),
-}  # fmt: skip
+}
 
 HONEST = {
     "settings": "import torch\ntorch.backends.cuda.matmul.allow_tf32 = False",
-    "reraise": "def k(x):\n    try:\n        return f(x)\n    except Exception as e:\n        raise ValueError('x') from e",
+    "reraise": "def k(x):\n    try:\n        return f(x)\n    except Exception as e:\n"
+    "        raise ValueError('x') from e",
     "narrow": "def k(x):\n    try:\n        import triton\n    except ImportError:\n        triton = None",
     "own attribute": "class K:\n    def __init__(self):\n        self.n = 1",
     "kernel": RIGHT,

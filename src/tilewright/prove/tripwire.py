@@ -86,9 +86,9 @@ def looks_around(module: ast.Module) -> Iterator[tuple[int, str]]:
     for n, f in _calls(module):
         if f in ("sys._getframe", "inspect.stack", "inspect.currentframe", "gc.get_objects", "gc.get_referrers"):
             yield n.lineno, f"calls {f}"
-    for n in ast.walk(module):
-        if isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value.startswith("/proc/"):
-            yield n.lineno, f"names {n.value}"
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("/proc/"):
+            yield node.lineno, f"names {node.value}"
 
 
 @rule("odd")
@@ -103,9 +103,15 @@ def leaves(module: ast.Module) -> Iterator[tuple[int, str]]:
 def knows_the_checker(module: ast.Module) -> Iterator[tuple[int, str]]:
     """Asks whether Tilewright is there."""
     for n in ast.walk(module):
-        names = [a.name for a in n.names] if isinstance(n, ast.Import) else \
-            [n.module or ""] if isinstance(n, ast.ImportFrom) else \
-            [n.value] if isinstance(n, ast.Constant) and isinstance(n.value, str) and " " not in n.value else []  # fmt: skip
+        names = (
+            [a.name for a in n.names]
+            if isinstance(n, ast.Import)
+            else [n.module or ""]
+            if isinstance(n, ast.ImportFrom)
+            else [n.value]
+            if isinstance(n, ast.Constant) and isinstance(n.value, str) and " " not in n.value
+            else []
+        )
         if any(name.split(".")[0] == "tilewright" for name in names):
             yield getattr(n, "lineno", 0), "names tilewright"
 
@@ -123,11 +129,12 @@ def swallows(module: ast.Module) -> Iterator[tuple[int, str]]:
     """``except Exception`` (or bare) without ``raise``, inside a function."""
     for f in ast.walk(module):
         for n in ast.walk(f) if isinstance(f, ast.FunctionDef) else ():
-            if isinstance(n, ast.ExceptHandler) and (
-                n.type is None or ast.unparse(n.type) in ("Exception", "BaseException")
+            if (
+                isinstance(n, ast.ExceptHandler)
+                and (n.type is None or ast.unparse(n.type) in ("Exception", "BaseException"))
+                and not any(isinstance(x, ast.Raise) for x in ast.walk(n))
             ):
-                if not any(isinstance(x, ast.Raise) for x in ast.walk(n)):
-                    yield n.lineno, "swallows every exception"
+                yield n.lineno, "swallows every exception"
 
 
 @rule("check")

@@ -1,10 +1,10 @@
 """Laws: relations between results of one kernel that hold without knowing the right result.
 
-A law is a function ``law(run, inputs) -> bool`` in a task file. ``run(x=...)`` calls the kernel on the inputs of the case
-with some replaced and returns what it returns; ``run.gradient("x", cotangent, ...)`` returns the gradient that reaches
-``x``. The kernel lives in another process, so a law may be started several times: each time it gets one more result. It
-must therefore ask for the same runs in the same order each time (the seed of torch is set). An ``AssertionError`` counts
-as a law that does not hold, and its text is shown.
+A law is a function ``law(run, inputs) -> bool`` in a task file. ``run(x=...)`` calls the kernel on the inputs of the
+case with some replaced and returns what it returns; ``run.gradient("x", cotangent, ...)`` returns the gradient that
+reaches ``x``. The kernel lives in another process, so a law may be started several times: each time it gets one more
+result. It must therefore ask for the same runs in the same order each time (the seed of torch is set). An
+``AssertionError`` counts as a law that does not hold, and its text is shown.
 
 >>> from tilewright.task import laws
 >>> law = laws.shift_invariant("x", by=3.0)        # softmax(x + 3) == softmax(x)
@@ -70,8 +70,12 @@ class Runner:
         assert self.local is not None
         if not gradient:
             return self.local(inputs)
-        own = {n: v.detach().clone().requires_grad_(n in gradient) if isinstance(v, torch.Tensor) and v.is_floating_point()
-               else v for n, v in inputs.items()}  # fmt: skip
+        own = {
+            n: v.detach().clone().requires_grad_(n in gradient)
+            if isinstance(v, torch.Tensor) and v.is_floating_point()
+            else v
+            for n, v in inputs.items()
+        }
         with torch.enable_grad():
             got = self.local(own)
             outputs = [got] if isinstance(got, torch.Tensor) else list(got)

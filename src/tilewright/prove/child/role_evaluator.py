@@ -4,8 +4,8 @@ It reads each function from the hashed source file itself and computes the launc
 The parent sets the mode here, where the candidate can't see it: ``normal``; ``noop`` (launches write nothing); ``fail``
 (launches are refused, as by a driver); ``perturb`` (what launches write is scaled by random factors of the parent's
 secret, so that an output which does not move was not computed by a launch, and a candidate that compares can't tell a
-perturbed launch from a wrong one); ``scramble`` (the same with factors between -4 and 4). ``only``: the mode holds for the launch of this number alone. ``order``: programs run
-in another order.
+perturbed launch from a wrong one); ``scramble`` (the same with factors between -4 and 4). ``only``: the mode holds
+for the launch of this number alone. ``order``: programs run in another order.
 """
 
 from __future__ import annotations

@@ -66,9 +66,9 @@ class Role:
 
     def on_call(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Call once. Options: ``scalars`` (name to tree), ``order``, ``requires_grad`` (names), ``poison`` (byte),
-        ``observe``, ``keep`` (hold the outputs, and tell in later calls whether they changed), ``held`` (use the tensors
-        of the call before, whose memory the parent has rewritten), ``twice`` (backward a second time); a second bundle
-        holds cotangents by output name."""
+        ``observe``, ``keep`` (hold the outputs, and tell in later calls whether they changed), ``held`` (use the
+        tensors of the call before, whose memory the parent has rewritten), ``twice`` (backward a second time); a
+        second bundle holds cotangents by output name."""
         tensors = self._tensors(head, bundles[0])
         inputs = {n: tensors[n] if n in tensors else tree.unflatten(head["scalars"][n], {}) for n in head["order"]}
         if head.get("seal"):
@@ -134,9 +134,13 @@ def plain(leaves: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def backward(
-    outputs: dict[str, torch.Tensor], cotangents: dict[str, torch.Tensor], inputs: dict[str, Any], wanted: Iterable[str],
-    *, again: bool = False,
-) -> dict[str, torch.Tensor]:  # fmt: skip
+    outputs: dict[str, torch.Tensor],
+    cotangents: dict[str, torch.Tensor],
+    inputs: dict[str, Any],
+    wanted: Iterable[str],
+    *,
+    again: bool = False,
+) -> dict[str, torch.Tensor]:
     """Gradients of ``wanted`` inputs for the given cotangents; an input without gradient is left out. ``again``: the
     graph is kept for another time."""
     pairs = [(outputs[n], c) for n, c in cotangents.items() if n in outputs and outputs[n].requires_grad]

@@ -1,8 +1,8 @@
 """Which functions that a checker leans on did the candidate replace in its own process?
 
-The answer comes from the candidate's process, so it may be forged, and nothing that it patches there reaches the parent,
-which compares and keeps time. It is evidence of intent: honest kernels have no business there. Source: cheats seen on
-public leaderboards (patched ``torch.allclose``, ``torch.cuda.Event``, clocks).
+The answer comes from the candidate's process, so it may be forged, and nothing that it patches there reaches the
+parent, which compares and keeps time. It is evidence of intent: honest kernels have no business there. Source: cheats
+seen on public leaderboards (patched ``torch.allclose``, ``torch.cuda.Event``, clocks).
 """
 
 from __future__ import annotations
@@ -16,18 +16,58 @@ from importlib.machinery import PathFinder
 from typing import Any
 
 WATCHED = (
-    "torch.allclose", "torch.isclose", "torch.equal", "torch.testing.assert_close", "torch.testing.assert_allclose",
-    "torch.Tensor.allclose", "torch.Tensor.equal", "torch.Tensor.__eq__", "torch.Tensor.clone", "torch.Tensor.copy_",
-    "torch.Tensor.data_ptr", "torch.Tensor.untyped_storage", "torch.Tensor.detach", "torch.autograd.grad",
-    "torch.empty", "torch.empty_like", "torch.empty_strided", "torch.manual_seed", "torch.randn", "torch.rand",
-    "torch.cuda.Event", "torch.cuda.Event.record", "torch.cuda.Event.elapsed_time", "torch.cuda.synchronize",
-    "torch.cuda.current_stream", "numpy.allclose", "numpy.testing.assert_allclose", "time.time", "time.perf_counter",
-    "time.perf_counter_ns", "time.monotonic", "time.monotonic_ns", "time.process_time", "time.time_ns",
-    "statistics.mean", "statistics.median", "statistics.stdev", "builtins.print", "builtins.isinstance",
-    "builtins.float", "os._exit", "json.dumps", "json.loads", "socket.socket.sendmsg", "socket.socket.sendall",
-    "socket.socket.recvmsg", "mmap.mmap", "os.memfd_create", "triton.testing.do_bench",
-    "torch.utils._python_dispatch.TorchDispatchMode.__enter__", "torch.utils._python_dispatch.TorchDispatchMode.__exit__",
-)  # fmt: skip
+    "torch.allclose",
+    "torch.isclose",
+    "torch.equal",
+    "torch.testing.assert_close",
+    "torch.testing.assert_allclose",
+    "torch.Tensor.allclose",
+    "torch.Tensor.equal",
+    "torch.Tensor.__eq__",
+    "torch.Tensor.clone",
+    "torch.Tensor.copy_",
+    "torch.Tensor.data_ptr",
+    "torch.Tensor.untyped_storage",
+    "torch.Tensor.detach",
+    "torch.autograd.grad",
+    "torch.empty",
+    "torch.empty_like",
+    "torch.empty_strided",
+    "torch.manual_seed",
+    "torch.randn",
+    "torch.rand",
+    "torch.cuda.Event",
+    "torch.cuda.Event.record",
+    "torch.cuda.Event.elapsed_time",
+    "torch.cuda.synchronize",
+    "torch.cuda.current_stream",
+    "numpy.allclose",
+    "numpy.testing.assert_allclose",
+    "time.time",
+    "time.perf_counter",
+    "time.perf_counter_ns",
+    "time.monotonic",
+    "time.monotonic_ns",
+    "time.process_time",
+    "time.time_ns",
+    "statistics.mean",
+    "statistics.median",
+    "statistics.stdev",
+    "builtins.print",
+    "builtins.isinstance",
+    "builtins.float",
+    "os._exit",
+    "json.dumps",
+    "json.loads",
+    "socket.socket.sendmsg",
+    "socket.socket.sendall",
+    "socket.socket.recvmsg",
+    "mmap.mmap",
+    "os.memfd_create",
+    "triton.testing.do_bench",
+    "torch.utils._python_dispatch.TorchDispatchMode.__enter__",
+    "torch.utils._python_dispatch.TorchDispatchMode.__exit__",
+)
 
 
 def lookup(name: str) -> Any:
@@ -85,7 +125,8 @@ class _Finder(PathFinder):
 
 
 def hide_tilewright() -> None:
-    """A candidate must not be able to tell that it is being checked: our modules, our finders and our import path go."""
+    """A candidate must not be able to tell that it is being checked: our modules, our finders and our import path
+    go."""
     for name in [m for m in sys.modules if m.split(".")[0] == "tilewright"]:
         del sys.modules[name]
     ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))

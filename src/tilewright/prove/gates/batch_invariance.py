@@ -1,8 +1,8 @@
 """Batch invariance: along the dims that the contract names, what a row gives does not depend on the rows beside it, bit
 for bit. Row i alone, and the first part of the batch, give what they give in the whole batch.
 
-It proves nothing about batches larger than the given one, nor on a GPU where the library picks another algorithm by size.
-Sources: batch_invariant_ops #6 and "Defeating nondeterminism in LLM inference" (Thinking Machines, 2025),
+It proves nothing about batches larger than the given one, nor on a GPU where the library picks another algorithm by
+size. Sources: batch_invariant_ops #6 and "Defeating nondeterminism in LLM inference" (Thinking Machines, 2025),
 TransformerEngine #2986, FlashMLA #212.
 """
 
@@ -119,8 +119,12 @@ def unlike(y: torch.Tensor, z: torch.Tensor, size: int, start: int, stop: int) -
     )
     bad = (own != z) & ~((own != own) & (z != z))
     at = tuple(bad.nonzero()[0].tolist()) if bool(bad.any()) else ()
-    return Check(cls="policy", summary=f"{what} the batch of {size} along {{dim}}: {int(bad.sum())} of {z.numel()} elements",
-                 expected=f"{own[at].item():.9g}" if at else "the same bits", got=f"{z[at].item():.9g}" if at else "others")  # fmt: skip
+    return Check(
+        cls="policy",
+        summary=f"{what} the batch of {size} along {{dim}}: {int(bad.sum())} of {z.numel()} elements",
+        expected=f"{own[at].item():.9g}" if at else "the same bits",
+        got=f"{z[at].item():.9g}" if at else "others",
+    )
 
 
 GATE = BatchInvariance()

@@ -60,7 +60,13 @@ class Determinism(Gate):
         return Check()
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
-        return (Claim(kind="sampled", domain="the given workload", strength="same bits in two processes and in 3 orders of the programs"),)
+        return (
+            Claim(
+                kind="sampled",
+                domain="the given workload",
+                strength="same bits in two processes and in 3 orders of the programs",
+            ),
+        )
 
 
 def long(exam: Examination, small: dict[str, int]) -> list[dict[str, int]]:
@@ -91,8 +97,13 @@ def difference(first: Outcome, again: Outcome, what: str) -> Check | None:
             a, b = y.contiguous().reshape(-1), z.contiguous().reshape(-1)
             raw = a.view(torch.uint8).view(a.numel(), -1) != b.view(torch.uint8).view(a.numel(), -1)
             at = int(raw.any(1).nonzero()[0])
-            return Check(cls="policy", summary=f"{what}, '{name}' differs in {int(raw.any(1).sum())} of {a.numel()} elements",
-                         where=f"{name}[{at}]", expected=f"{a[at].item():.9g}", got=f"{b[at].item():.9g}")  # fmt: skip
+            return Check(
+                cls="policy",
+                summary=f"{what}, '{name}' differs in {int(raw.any(1).sum())} of {a.numel()} elements",
+                where=f"{name}[{at}]",
+                expected=f"{a[at].item():.9g}",
+                got=f"{b[at].item():.9g}",
+            )
     return None
 
 

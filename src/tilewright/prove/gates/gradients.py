@@ -1,10 +1,10 @@
 """Gradients: for random incoming gradients, what backward gives is within the error budget of float64 autograd.
 
 Every input that may require a gradient is tried alone, with all others, and left out; incoming gradients also come
-uniform, expanded from a scalar, transposed, sliced with NaN around, and zero; backward runs twice on one graph. Inputs and
-incoming gradients must stay as they are. It proves nothing about second derivatives, nor at kinks, where the reference's
-own choice is not the only right one. Sources: Liger-Kernel #968, #507, #370; unsloth PR 10617; FlagGems #2338;
-flash-attention #355.
+uniform, expanded from a scalar, transposed, sliced with NaN around, and zero; backward runs twice on one graph.
+Inputs and incoming gradients must stay as they are. It proves nothing about second derivatives, nor at kinks, where
+the reference's own choice is not the only right one. Sources: Liger-Kernel #968, #507, #370; unsloth PR 10617;
+FlagGems #2338; flash-attention #355.
 """
 
 from __future__ import annotations
@@ -70,8 +70,13 @@ class Gradients(Gate):
         return judged(exam, case, outcome)
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
-        return (Claim(kind="sampled", domain="gradients",
-                      strength=f"{tally.cases} backward passes against float64, worst {tally.worst:.2g} of the budget"),)  # fmt: skip
+        return (
+            Claim(
+                kind="sampled",
+                domain="gradients",
+                strength=f"{tally.cases} backward passes against float64, worst {tally.worst:.2g} of the budget",
+            ),
+        )
 
 
 def crashed(outcome: Outcome) -> bool:
@@ -107,7 +112,7 @@ def recipes(exam: Examination) -> Iterator[Recipe]:
     """Telling ones first: all inputs at small and given sizes, then subsets, kinds of incoming gradients, values."""
     first = exam.workload()
     small = first.model_copy(update={"dims": sizes.small(exam.sheet, first.dims)})
-    names = differentiable(exam, small.dims and Recipe(small) or Recipe(first))
+    names = differentiable(exam, (small.dims and Recipe(small)) or Recipe(first))
     if not names:
         return
     seed = exam.seed_for("gradients")
@@ -152,8 +157,11 @@ def subsets(names: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 def with_state(case: Case) -> Case:
     """Parameters that are differentiated become inputs, so that gradients reach them."""
-    missing = {n: case.state[n.removeprefix("state.")].clone() for n in case.recipe.wanted
-               if n.startswith("state.") and n not in case.inputs and n.removeprefix("state.") in case.state}  # fmt: skip
+    missing = {
+        n: case.state[n.removeprefix("state.")].clone()
+        for n in case.recipe.wanted
+        if n.startswith("state.") and n not in case.inputs and n.removeprefix("state.") in case.state
+    }
     return replace(case, inputs={**case.inputs, **missing}) if missing else case
 
 

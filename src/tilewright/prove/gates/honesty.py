@@ -3,18 +3,19 @@
 Launches are computed outside the candidate's process, so they can be changed without its knowledge. Experiments:
 
 * ``effect``: launches that write nothing, or whose results are scaled by secret random factors, must change each output
-  (unless it is a view of an input for the reference too). No launch at all, or no change: the result was computed by torch
-  and the launches are for show. Where only a part of an output moves and torch ran the reference's own operations, the
-  rest was computed by torch. Where torch ran every operation of the reference at full size and the launches only copied,
-  the launches are for show as well. Honest mixes of torch operations and kernels pass.
+  (unless it is a view of an input for the reference too). No launch at all, or no change: the result was computed by
+  torch and the launches are for show. Where only a part of an output moves and torch ran the reference's own
+  operations, the rest was computed by torch. Where torch ran every operation of the reference at full size and the
+  launches only copied, the launches are for show as well. Honest mixes of torch operations and kernels pass.
 * ``failure``: when launches fail, the call must fail. A right answer without a kernel is a silent fallback.
 * ``seeds``: under other global random seeds the result stays right.
-* ``conduct``: exact tensor type, no threads that outlive the call, no results that arrive later, no replaced functions, no
-  malformed or forged launch records.
+* ``conduct``: exact tensor type, no threads that outlive the call, no results that arrive later, no replaced
+  functions, no malformed or forged launch records.
 
-It proves nothing about a GPU on which the candidate takes another branch, nor about a candidate that repeats the whole of
-an operation by many small torch operations beside a launch that copies. Source scans (``tripwire.py``) are hints for the
-reader and decide nothing. Sources: FlagGems #3804, TileOPs #1241, KernelBench-Hard, pygpubench exploits, KernelHacks.
+It proves nothing about a GPU on which the candidate takes another branch, nor about a candidate that repeats the
+whole of an operation by many small torch operations beside a launch that copies. Source scans (``tripwire.py``) are
+hints for the reader and decide nothing. Sources: FlagGems #3804, TileOPs #1241, KernelBench-Hard, pygpubench
+exploits, KernelHacks.
 """
 
 from __future__ import annotations
@@ -99,18 +100,32 @@ def _conduct(outcome: Outcome) -> Check | None:
     for launch in outcome.launches:
         error = launch.get("error", {})
         if "fault" in launch or error.get("kind") == "forged":
-            return Check(cls="cheat", summary=launch.get("fault") or f"a forged launch: {error.get('message')}",
-                         where=error.get("where", ""), expected="launches of functions in the file", got="another record")  # fmt: skip
+            return Check(
+                cls="cheat",
+                summary=launch.get("fault") or f"a forged launch: {error.get('message')}",
+                where=error.get("where", ""),
+                expected="launches of functions in the file",
+                got="another record",
+            )
     if outcome.patched:
         names = ", ".join(outcome.patched)
         return Check(cls="cheat", summary=f"replaces {names} in its process", where=outcome.patched[0],
                      expected="functions of others untouched", got=f"replaced: {names}")  # fmt: skip
     if outcome.late:
-        return Check(cls="cheat", summary=f"output '{outcome.late[0]}' changes after the call has returned",
-                     where=outcome.late[0], expected="results complete at return", got="written later by a thread")  # fmt: skip
+        return Check(
+            cls="cheat",
+            summary=f"output '{outcome.late[0]}' changes after the call has returned",
+            where=outcome.late[0],
+            expected="results complete at return",
+            got="written later by a thread",
+        )
     if outcome.threads > 0:
-        return Check(cls="cheat", summary=f"leaves {outcome.threads} thread{'s' * (outcome.threads > 1)} running after the call",
-                     expected="no thread outlives a call", got=str(outcome.threads))  # fmt: skip
+        return Check(
+            cls="cheat",
+            summary=f"leaves {outcome.threads} thread{'s' * (outcome.threads > 1)} running after the call",
+            expected="no thread outlives a call",
+            got=str(outcome.threads),
+        )
     return None
 
 
@@ -141,11 +156,21 @@ def effect(exam: Examination, case: Case) -> Check:
             return Check(cls="cheat", summary=f"'{name}' does not depend on any launch: {_instead(plain)}", where=name,
                          expected="another result when launches give another one", got="the same bits")  # fmt: skip
         if 0 < share < SHARE and _torch_did_it(truth.seen, plain.seen, full=False):
-            return Check(cls="cheat", summary=f"only {share:.0%} of '{name}' depends on launches: {_instead(plain)}", where=name,
-                         expected="all of it", got=f"{share:.1%}")  # fmt: skip
+            return Check(
+                cls="cheat",
+                summary=f"only {share:.0%} of '{name}' depends on launches: {_instead(plain)}",
+                where=name,
+                expected="all of it",
+                got=f"{share:.1%}",
+            )
         if _faint(name, y, others[1]) and _torch_did_it(truth.seen, plain.seen, full=True):
-            return Check(cls="cheat", summary=f"launches hardly touch '{name}': {_instead(plain)}", where=name,
-                         expected="changes like those of the launches", got="a thousand times smaller")  # fmt: skip
+            return Check(
+                cls="cheat",
+                summary=f"launches hardly touch '{name}': {_instead(plain)}",
+                where=name,
+                expected="changes like those of the launches",
+                got="a thousand times smaller",
+            )
     if all(x.get("copied") for x in done) and _torch_did_it(truth.seen, plain.seen, full=True):
         return Check(cls="cheat", summary=f"launches only copy what torch computed: {_instead(plain)}",
                      expected="a kernel that computes", got="a copy")  # fmt: skip
@@ -206,7 +231,8 @@ def _compute(seen: dict[str, Any]) -> dict[str, int]:
 
 
 def _torch_did_it(reference: dict[str, Any], kernel: dict[str, Any], *, full: bool) -> bool:
-    """Whether torch ran all computing operations of the reference in the candidate's process (``full``: at full size)."""
+    """Whether torch ran all computing operations of the reference in the candidate's process (``full``: at full
+    size)."""
     theirs, ours = _compute(reference), _compute(kernel)
     return bool(theirs) and all(ours.get(op, 0) >= (n if full else 1) for op, n in theirs.items())
 

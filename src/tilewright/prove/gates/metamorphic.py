@@ -65,8 +65,14 @@ class Metamorphic(Gate):
             results.append(outcome)
         if answer.ok:
             return Check()
-        return Check(cls="wrong", summary=f"the law '{name}' does not hold", where=name, detail=answer.message,
-                     expected=f"'{name}' holds, as for the reference", got=f"broken after {len(results)} runs")  # fmt: skip
+        return Check(
+            cls="wrong",
+            summary=f"the law '{name}' does not hold",
+            where=name,
+            detail=answer.message,
+            expected=f"'{name}' holds, as for the reference",
+            got=f"broken after {len(results)} runs",
+        )
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
         return (

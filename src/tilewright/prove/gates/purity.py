@@ -2,10 +2,10 @@
 
 Five episodes. *inputs*: the parent compares the shared memory itself, so an overwritten input can't be hidden. *calls*:
 many calls in one process, all compared with the truth: new values at an old address, old values at a new one, other
-values of the same shape, values with an equal fingerprint (same ends, same sum), until a result that is kept by pointer,
-shape, content sample or call count must differ. Outputs that the caller still holds must not change. *orders*: other
-sizes in shuffled order, there and back, in one process. *parameters*: a module follows weights that change in place.
-*state*: where state is the contract (running statistics), it must become what the reference's becomes.
+values of the same shape, values with an equal fingerprint (same ends, same sum), until a result that is kept by
+pointer, shape, content sample or call count must differ. Outputs that the caller still holds must not change.
+*orders*: other sizes in shuffled order, there and back, in one process. *parameters*: a module follows weights that
+change in place. *state*: where state is the contract (running statistics), it must become what the reference's becomes.
 
 It proves nothing about keys that happen not to collide here, nor about caches that only a longer run fills. Sources:
 results kept by pointer, shape or content on public leaderboards (reference-kernels #102, #160; flashinfer-bench #414);
@@ -72,8 +72,13 @@ class Purity(Gate):
         return EPISODES[case.recipe.options().get("episode", "inputs")](exam, case)
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
-        return (Claim(kind="sampled", domain="calls in one process",
-                      strength="inputs unchanged, outputs fresh, results follow the values in every order tried"),)  # fmt: skip
+        return (
+            Claim(
+                kind="sampled",
+                domain="calls in one process",
+                strength="inputs unchanged, outputs fresh, results follow the values in every order tried",
+            ),
+        )
 
 
 def inputs(exam: Examination, case: Case) -> Check:
@@ -98,8 +103,14 @@ def overwritten(exam: Examination, case: Case, outcome: Outcome) -> Check | None
             continue
         now, then = outcome.inputs_after[name].flatten(), case.tensors[name].flatten()
         at = int((now != then).nonzero()[0]) if bool((now != then).any()) else 0
-        return Check(cls="wrong", summary=f"input '{name}' is overwritten", where=name, expected=f"{then[at].item():.6g}",
-                     got=f"{now[at].item():.6g}", detail=f"element {at} of '{name}', in memory order of its shape")  # fmt: skip
+        return Check(
+            cls="wrong",
+            summary=f"input '{name}' is overwritten",
+            where=name,
+            expected=f"{then[at].item():.6g}",
+            got=f"{now[at].item():.6g}",
+            detail=f"element {at} of '{name}', in memory order of its shape",
+        )
     return None
 
 
@@ -127,8 +138,13 @@ def calls(exam: Examination, case: Case) -> Check:
     for step in steps(exam, case):
         outcome = exam.run(step.case, reuse=step.reuse, keep=not step.reuse, rebuild=exam.contract.state)
         if outcome.ok and outcome.stale:
-            return Check(cls="wrong", summary="an output that the caller still holds is overwritten by a later call",
-                         where="out", expected="fresh memory in every call", got=f"changed in call {len(earlier) + 1}")  # fmt: skip
+            return Check(
+                cls="wrong",
+                summary="an output that the caller still holds is overwritten by a later call",
+                where="out",
+                expected="fresh memory in every call",
+                got=f"changed in call {len(earlier) + 1}",
+            )
         result = exam.judge(step.case, outcome)
         if result.skipped or result.silent:
             return result
@@ -201,8 +217,12 @@ def _explain(
         if before.outputs and all(
             same_bits(outcome.outputs[n], t) for n, t in before.outputs.items() if n in outcome.outputs
         ):
-            return replace(result, cls="cheat", summary=f"the result of an earlier call comes back ({step.label} gives what"
-                           f" '{old.label}' gave): {result.summary}")  # fmt: skip
+            return replace(
+                result,
+                cls="cheat",
+                summary=f"the result of an earlier call comes back ({step.label} gives what"
+                f" '{old.label}' gave): {result.summary}",
+            )
     return replace(result, summary=f"{result.summary} ({step.label}, call {len(earlier) + 1} in one process)")
 
 
@@ -277,8 +297,15 @@ def state(exam: Examination, case: Case) -> Check:
         c = compare.compare(outcome.inputs_after[name], truth.inputs_after[name], truth.baseline_after.get(name),
                             tolerance=exam.contract.tolerance)  # fmt: skip
         if not c.ok:
-            return Check(cls="wrong", summary=f"after the call, {name}{c.summary}", where=name, expected=c.expected, got=c.got,
-                         error=c.error, ratio=c.ratio)  # fmt: skip
+            return Check(
+                cls="wrong",
+                summary=f"after the call, {name}{c.summary}",
+                where=name,
+                expected=c.expected,
+                got=c.got,
+                error=c.error,
+                ratio=c.ratio,
+            )
     return Check()
 
 
