@@ -10,8 +10,10 @@ from tilewright.prove.child import seccomp
 
 ALLOW, REFUSE, UNKNOWN = 0x7FFF0000, 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS
 ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-ORDINARY = {"x86_64": {"read": 0, "mmap": 9, "execve": 59, "futex": 202, "sendmsg": 46, "socketpair": 53},
-            "aarch64": {"read": 63, "mmap": 222, "execve": 221, "futex": 98, "sendmsg": 211, "socketpair": 199}}  # fmt: skip
+ORDINARY = {
+    "x86_64": {"read": 0, "mmap": 9, "execve": 59, "futex": 202, "sendmsg": 46, "socketpair": 53},
+    "aarch64": {"read": 63, "mmap": 222, "execve": 221, "futex": 98, "sendmsg": 211, "socketpair": 199},
+}
 
 
 def answer(machine: str, name: str, *arguments: int, signals_to: int | None = None) -> int:

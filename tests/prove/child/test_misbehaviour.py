@@ -38,7 +38,7 @@ ENDS = {
     "torch memory": ("return torch.empty(2 << 30, dtype=torch.uint8)", "memory", "allocate memory"),
     "file outside": (f"open({os.getcwd()!r} + '/made-by-a-kernel', 'w')", "exception", "made-by-a-kernel"),
     "socket": ("socket.socket()", "exception", "not permitted"),
-    "large file": ("open(os.environ['TMPDIR'] + '/f', 'wb').write(bytes(32 << 20))\nreturn x", "exception", "too large"),
+    "large file": ("open(os.environ['TMPDIR'] + '/f', 'wb').write(bytes(32 << 20))", "exception", "too large"),
     "processes": ("while os.fork():\n    pass\ntime.sleep(60)", "exception", "Resource temporarily unavailable"),
 }  # fmt: skip
 
