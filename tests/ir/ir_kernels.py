@@ -509,3 +509,9 @@ def scale_rows_64(x, y, n, BLOCK: tl.constexpr):
 def wider_read(x, y, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(y + i, tl.load(x.to(tl.pointer_type(tl.int32)) + i))
+
+
+@triton.jit
+def tanh_of_half(x, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(x + i, libdevice.tanh(tl.load(x + i)))

@@ -59,6 +59,11 @@ def test_a_kernel_that_does_not_compile_names_its_line():
     assert e.value.where.endswith(f"ir_kernels.py:{_line(K.does_not_compile, 'tl.dot')}")
 
 
+def test_a_missing_overload_is_told_by_its_kind():
+    with pytest.raises(KernelError, match=r"KeyError: .*float16"):
+        C.compile(K.tanh_of_half, (torch.zeros(64).half(), 64))
+
+
 def _line(fn, text):
     code = fn.fn.__code__
     lines = Path(code.co_filename).read_text().split("\n")

@@ -167,8 +167,14 @@ def _lower(fn: Any, source: Any, backend: Any, options: Any, target: tuple[Any, 
         first = _def_line(fn)
         where = where_of(fn) if line is None else f"{_file(fn)}:{first + line - 1}"
         cause = e.__cause__ or e.__context__
-        reason = getattr(e, "error_message", None) or (str(cause) if cause else str(e))
+        reason = str(getattr(e, "error_message", None) or "")
+        reason = reason if len(reason.split()) > 3 else _reason(cause or e)
         raise KernelError(f"kernel '{fn.__name__}' doesn't compile: {reason.strip()}", where=where) from e
+
+
+def _reason(e: BaseException) -> str:
+    """What an exception says, with its kind where the text alone wouldn't tell."""
+    return str(e) if len(str(e).split()) > 3 else f"{type(e).__name__}: {e}"
 
 
 def _file(fn: Any) -> str:

@@ -84,9 +84,14 @@ def _check(
     ev: Any, kind: str, buffer: Buffer, size: int, off: Tensor, index: Tensor, active: Tensor | None, where: str
 ) -> Tensor | None:
     """None if every active index is below ``size``, else which indices are no fault (in range or masked off)."""
-    if index.numel() == 0 or (active is not None and not bool(active.any())):
+    if index.numel() == 0:
         return None
-    probe = index if active is None else torch.where(active, index, index[active][:1])
+    probe = index
+    if active is not None:
+        one = int(active.view(torch.uint8).argmax())
+        if not bool(active[one]):
+            return None
+        probe = torch.where(active, index, index[one])
     low, high = (int(t) for t in torch.aminmax(probe))
     ev.memory.span(kind, where, buffer, low, high)
     if low >= 0 and high < size:
