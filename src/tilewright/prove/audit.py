@@ -52,8 +52,10 @@ def audit(exam: Examination) -> tuple[Audit, Case]:
     for case in cases:
         truth = exam.truth(case)
         if truth.refused is not None:
-            raise TaskError(f"the reference fails on the task's own workload ({case}): {truth.refused.message}",
-                            where=truth.refused.where or None, remedy="give workloads that the reference takes")  # fmt: skip
+            raise TaskError(
+                f"the reference fails on the task's own workload ({case}): {truth.refused.message}",
+                where=truth.refused.where or None, remedy="give workloads that the reference takes",
+            )  # fmt: skip
         for words, outputs in (*_trivial(case, truth), *_left_out(exam, case)):
             votes.setdefault(words, []).append((_passes(exam, case, truth, outputs), _usual(truth, outputs)))
         if any(bool(y.isnan().any()) for y in truth.oracle.values() if y.is_floating_point()):
@@ -76,7 +78,8 @@ def _repeatable(exam: Examination, case: Case) -> None:
     for second, words, remedy in (
         (again, "is not deterministic: run twice on the same input it gives different results",
          "remove what changes between calls (unseeded draws, time, counters), or set Contract(random=True)"),
-        (other, "draws random numbers: its result depends on torch's seed", "set Contract(random=True), or call eval()"),
+        (other, "draws random numbers: its result depends on torch's seed",
+         "set Contract(random=True), or call eval()"),
     ):  # fmt: skip
         for name, y in first.outputs.items():
             if name in second.outputs and not same_bits(y, second.outputs[name]):

@@ -195,9 +195,7 @@ def _alone(sheet: TaskSheet, base: Dims, name: str, given: int, hints: Sequence[
             yield Sizing(dims, name, f"{name}={legal_size}")
 
 
-def _joint(
-    sheet: TaskSheet, base: Dims, start: Mapping[str, int], rng: random.Random, budget: int
-) -> Iterator[Sizing]:
+def _joint(sheet: TaskSheet, base: Dims, start: Mapping[str, int], rng: random.Random, budget: int) -> Iterator[Sizing]:
     """All dims at once: the given ones in another order, all 1, then random draws."""
     names = sorted(sheet.dims, key=lambda n: -start.get(n, 1))
     if len(names) < 2:
@@ -273,7 +271,7 @@ def least(sheet: TaskSheet, start: Mapping[str, int]) -> Dims:
 
 
 def extremes(sheet: TaskSheet, start: Mapping[str, int]) -> list[Sizing]:
-    """Each dim long, the others as small as they get: about 16 Ki, and above the 65535 programs that a grid axis holds."""
+    """Each dim long, the others as small as they get: 16 Ki, and above the 65535 programs that a grid axis holds."""
     base = least(sheet, start)
     found = []
     for size, above, why in ((16_411, 4096, "long"), (GRID_AXIS + 2, GRID_AXIS, "more than a grid axis holds")):

@@ -38,8 +38,8 @@ def note_cost(exam: Examination, case: Case, seconds: float) -> None:
 
 
 def seconds(exam: Examination, dims: Mapping[str, int]) -> float:
-    """What the kernel will take at these dims, judged by the largest cases seen: each dim twice as long, twice the time.
-    0 where nothing is known."""
+    """What the kernel will take at these dims, judged by the largest cases seen: each dim twice as long, twice the
+    time. 0 where nothing is known."""
     known = sorted(exam.memory.get("seconds by size", []), key=lambda c: -math.prod(c[0].values()))
     guesses = [spent * math.prod(max(n / max(seen.get(name, 1), 1), 0.05) for name, n in dims.items())
                for seen, spent in known[:5]]  # fmt: skip

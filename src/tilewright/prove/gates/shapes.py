@@ -84,8 +84,8 @@ class Shapes(Gate):
             return ()
         ranges = ", ".join(f"{n} in {d.low}..{d.high}" if d.sizes is None else f"{n} of {list(d.sizes)}"
                            for n, d in exam.sheet.dims.items())  # fmt: skip
-        return (Claim(kind="sampled", domain=ranges or "the given shape",
-                      strength=f"{tally.cases} sizes against float64, worst {tally.worst:.2g} of the budget"),)  # fmt: skip
+        strength = f"{tally.cases} sizes against float64, worst {tally.worst:.2g} of the budget"
+        return (Claim(kind="sampled", domain=ranges or "the given shape", strength=strength),)
 
 
 def _recipe(exam: Examination, first: Workload, s: Sizing, dtype: str, family: str = "natural") -> Recipe:

@@ -53,8 +53,8 @@ class TaskAudit(Gate):
         words += [f"allclose at 1e-2 would pass {_list(usual)}"] if usual else []
         return GateReport(
             name=self.name, role="advisory", status="fail" if findings else "pass", findings=findings,
-            reason=findings[0].summary if findings else "", meaning="; ".join([*words, *result.notes]), cases=result.tried,
-            seconds=time.monotonic() - started,
+            reason=findings[0].summary if findings else "", meaning="; ".join([*words, *result.notes]),
+            cases=result.tried, seconds=time.monotonic() - started,
         )  # fmt: skip
 
 

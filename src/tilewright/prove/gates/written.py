@@ -100,7 +100,8 @@ def _out_of_range(exam: Examination, case: Case, outcome: Outcome) -> Check | No
     """What the launches, the fences and the zones around the inputs tell."""
     for launch in outcome.launches:
         for fault in launch.get("faults", ()):
-            return Check(cls="wrong", summary=f"out of bounds in {launch['function']}: {fault['text']}", where=fault["where"],
+            summary = f"out of bounds in {launch['function']}: {fault['text']}"
+            return Check(cls="wrong", summary=summary, where=fault["where"],
                          expected=f"elements 0 to {fault['size'] - 1}", got=f"element {fault['offset']}")  # fmt: skip
         for zone, count in launch.get("damage", ()):
             return _damaged(zone, count, None, f" by {launch['function']}")
@@ -118,12 +119,12 @@ def _damaged(zone: str, count: int, t: torch.Tensor | None, by: str) -> Check:
     name = name.removeprefix("out.")
     where = f"past the end of '{name}'" if side == "after" else f"before the start of '{name}'"
     many = f"{count} bytes" if t is None else f"{-(-count // t.element_size())} elements"
-    return Check(cls="wrong", summary=f"writes {many} {where}{by}", where=name, expected="no byte changed outside the buffers",
-                 got=f"{count} bytes changed")  # fmt: skip
+    return Check(cls="wrong", summary=f"writes {many} {where}{by}", where=name,
+                 expected="no byte changed outside the buffers", got=f"{count} bytes changed")  # fmt: skip
 
 
 def _culprit(exam: Examination, case: Case) -> Check | None:
-    """The buffer whose fence a C kernel touches, found by fencing one at a time; None if no single one makes it crash."""
+    """The buffer whose fence a C kernel touches, found by fencing one at a time; None if no single one does it."""
     if _crashed(_plain(exam, case, NAN_BYTE)):
         return None  # without fences too
     for name, t in case.tensors.items():
@@ -135,7 +136,8 @@ def _culprit(exam: Examination, case: Case) -> Check | None:
         writes = _crashed(_plain(exam, case, NAN_BYTE, place=places[0], seal={"names": [name], "access": "read"}))
         side = "outside" if len(places) == 2 else "past the end of" if places == ["end"] else "before the start of"
         plain = name.removeprefix("out.")
-        return Check(cls="wrong", summary=f"{'writes' if writes else 'reads'} {side} '{plain}' {tuple(t.shape)}", where=plain,
+        summary = f"{'writes' if writes else 'reads'} {side} '{plain}' {tuple(t.shape)}"
+        return Check(cls="wrong", summary=summary, where=plain,
                      expected=f"accesses within {t.numel()} elements", got="a crash at the fence")  # fmt: skip
     return None
 
