@@ -217,3 +217,14 @@ def test_faults_count_active_elements_only():
     assert (fault.offset, fault.count, fault.program) == (10, 10, (0, 0, 0))
     (access,) = [a for a in launch.run(K.read_back, (4,), (y, y.clone(), 20, 32)).accesses if a.kind == "store"]
     assert (access.low, access.high) == (0, 19)
+
+
+def test_a_compiled_kernel_runs_again():
+    from tilewright.ir.compile import compile
+
+    x, y = torch.randn(50), torch.zeros(50)
+    compiled = compile(K.tuple_arguments, ((x, y), (3, 5), 50, 64))
+    assert launch.run(compiled, (1,), ((x, y), (3, 5), 50)).clean
+    assert torch.equal(y, x * 3 + 5)
+    with pytest.raises(KernelError, match="takes 3 runtime arguments, got 1"):
+        launch.run(compiled, (1,), (50,))

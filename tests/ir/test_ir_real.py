@@ -100,3 +100,10 @@ def test_a_decimal_is_the_shortest_that_rounds_to_the_literal():
     for text in ("0.1", "0.044715", "1e-05", "0.3333333", "-2.7"):
         as_f32 = torch.tensor(float(text)).item()
         assert float(number(as_f32, "f32").exact) == float(text)
+
+
+def test_float_extremes_by_atomics_on_bits():
+    x, y, z = torch.randn(100), torch.zeros(3), torch.zeros(3, dtype=torch.int32)
+    with torch.no_grad():
+        y = launch.run(K.atomics, (4,), (x, y, z, 100, 32), domain=Real()).outputs["y"]
+    assert (y - torch.stack([x.max(), x.min(), x.double().sum()])).abs().max() < 1e-6

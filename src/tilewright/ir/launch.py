@@ -51,13 +51,14 @@ def run(
     where the evaluator has no rule or the time is up."""
     start = time.perf_counter()
     if isinstance(fn, Compiled):
+        if len(args) != len(fn.names):
+            raise KernelError(f"kernel '{fn.name}' takes {len(fn.names)} runtime arguments, got {len(args)}")
         compiled, named = fn, dict(zip(fn.names, args, strict=True))
-        flat = list(named.items())
     else:
         fn = unwrap(fn)
         compiled = compile(fn, tuple(args), kwargs, target=target)
         named = bind(fn, args, kwargs or {})
-        flat = flatten(compiled.signature, named)
+    flat = flatten(compiled.signature, named)
     out = evaluate(compiled.program, tuple(n for n, _ in flat), grid_of(grid, {**compiled.constexprs, **named}),
                    [v for _, v in flat], domain or Machine(), uninitialised=frozenset(uninitialised), track=track,
                    programs=programs, seconds=seconds, reachable=reachable, chunk_elements=chunk_elements)  # fmt: skip
@@ -94,7 +95,8 @@ def evaluate(
             evaluator.run(ids[first : first + size], values)
     outputs = {n: b.storage for b in buffers for n in b.names}
     return Result(outputs, memory.faults, memory.races, memory.uninitialised, memory.undefineds(), memory.writes(),
-                  list(memory.accesses.values()), domain.ledger, count, len(ids), sequential, domain.name)  # fmt: skip
+                  list(memory.accesses.values()), domain.ledger, count, len(ids), sequential, domain.name,
+                  synchronises=synchronises(program, evaluator.used))  # fmt: skip
 
 
 def grid_of(grid: Any, named: dict[str, Any]) -> tuple[int, int, int]:
@@ -115,3 +117,8 @@ def waits(program: Program) -> bool:
         ):
             return True
     return False
+
+
+def synchronises(program: Program, used: set[int]) -> bool:
+    """Whether programs may order themselves: an atomic's old value is used, as by locks, tickets and "last one" counters."""
+    return any(op.name.startswith("tt.atomic") and any(r in used for r in op.results) for op in program.ops())

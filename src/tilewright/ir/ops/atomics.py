@@ -14,7 +14,7 @@ from torch import Tensor
 from ...errors import Unsupported
 from ..memory import Buffer, poison
 from ..program import Op, Type
-from ..values import Ptr, expand_lead, struct
+from ..values import FLOATS, Ptr, expand_lead, struct
 from . import rule
 from .arith import _extreme
 from .memory import block_at, flatten
@@ -58,7 +58,12 @@ def _recast(
     t: Type,
     results: tuple[int, ...],
 ) -> Any:
-    """Float max and min reach the IR as integer atomics on the float's bits: done on a view of the storage."""
+    """Float max and min reach the IR as integer atomics on the float's bits: done on a view of the storage, or as what
+    they mean in the real domain."""
+    if ev.domain.name == "real" and buffer.elem in FLOATS and kind in _MEANT:
+        elem = Type(buffer.elem, t.shape)
+        old = rmw(ev, op, _MEANT[kind], ptr, ev.domain.from_bits(value, elem, op.loc), mask, elem, results)
+        return ev.domain.to_bits(old, elem, op.loc)
     view = ev.memory.view(buffer, t.elem, op.loc)
     twin = Buffer(buffer.number, view, t.elem, buffer.size, buffer.names, buffer.tracked, buffer.uninitialised,
         buffer.origin,
@@ -116,6 +121,7 @@ _SIMPLE: dict[str, Any] = {
     "max": torch.maximum,
     "min": torch.minimum,
 }
+_MEANT = {"max": "max", "umin": "max", "min": "min", "umax": "min"}
 _FLOAT = {"fadd": "add", "add": "add", "max": "maxnum", "min": "minnum"}
 
 
