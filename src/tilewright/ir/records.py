@@ -130,7 +130,8 @@ class Ledger:
 class Result:
     """One launch evaluated. ``outputs`` maps each pointer argument's name to its storage after the launch (in the
     machine domain the same tensor that was passed, changed in place). ``sequential`` says that programs ran one after
-    the other, because they wait for each other (locks)."""
+    the other, because they wait for each other (locks); ``synchronises`` that an atomic's old value is used, by which
+    programs may order what they do."""
 
     outputs: dict[str, Any]
     faults: list[Fault]
@@ -145,6 +146,7 @@ class Result:
     sequential: bool = False
     domain: str = ""
     seconds: float = 0.0
+    synchronises: bool = False
 
     @property
     def clean(self) -> bool:
