@@ -217,26 +217,15 @@ def kernel(x):
 """,
         {"cheat"},
     ),
-    "reaches for the evaluator through a default": (
-        """
-@triton.jit
-def reach(y_ptr, n: tl.constexpr = torch.set_default_dtype(torch.float64)):
-    tl.store(y_ptr, 0.0)
-def kernel(x):
-    y = torch.softmax(x, -1)
-    reach[(1,)](torch.empty(1), n=1)
-    return y
-""",
-        {"cheat", "wrong"},
-    ),
     "forges a launch record": (
         """
 import hashlib, json, os, struct
 from triton.runtime.jit import JITFunction
-channel = next(c.cell_contents for c in JITFunction.run.__closure__).channel
+channel = next(c.cell_contents for c in JITFunction.run.__closure__).evaluator.channel
 def kernel(x):
     text = open(__file__, "rb").read()
-    body = json.dumps({"do": "launch", "function": "imagined", "grid": [1], "arguments": {}, "options": {}, "globals": {},
+    body = json.dumps({"do": "launch", "function": "imagined", "grid": [1], "arguments": {}, "options": {},
+                       "globals": {},
                        "file": {"path": os.path.realpath(__file__), "sha256": hashlib.sha256(text).hexdigest()},
                        "bundle": {"storages": [], "tensors": {}, "size": 0, "guard": 255}}).encode()
     fd = os.memfd_create("x")
@@ -252,7 +241,7 @@ def kernel(x):
     "sends a malformed launch record": (
         """
 from triton.runtime.jit import JITFunction
-channel = next(c.cell_contents for c in JITFunction.run.__closure__).channel
+channel = next(c.cell_contents for c in JITFunction.run.__closure__).evaluator.channel
 def kernel(x):
     channel.sendall(b"launch 1 accepted")
     return torch.softmax(x, -1)
@@ -299,10 +288,11 @@ def kernel(x):
 """,
         {"cheat"},
     ),
-    "is another on the CPU": (
+    "is another on a machine without a GPU": (
         """
 def kernel(x):
-    return torch.softmax(x, -1) if x.device.type == "cpu" else launch(x)
+    here = hasattr(torch._C, "_cuda_getDeviceCount") and torch._C._cuda_getDeviceCount() > 0
+    return launch(x) if here else torch.softmax(x, -1)
 """,
         {"cheat"},
     ),

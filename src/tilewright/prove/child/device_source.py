@@ -8,6 +8,8 @@ heuristics have done their work when a launch is recorded.
 from __future__ import annotations
 
 import ast
+import contextlib
+import functools
 import hashlib
 import importlib
 import linecache
@@ -34,13 +36,18 @@ class DeviceSource:
     def __init__(self, given: dict[str, str]):
         self.given = {str(Path(p).resolve()): t for p, t in given.items()}
         self.modules: dict[str, types.ModuleType] = {}
+        self.bound: dict[str, dict[str, ast.ImportFrom]] = {}
         self.opened = time.time()
 
     def read(self, path: str) -> str:
         """Text of a file: the parent's, else the disk's, if it lay there before the candidate ran."""
         if path in self.given:
             return self.given[path]
-        if os.stat(path).st_ctime >= self.opened:
+        try:
+            written = os.stat(path).st_ctime
+        except OSError:
+            raise forged("a launched function stands in a file that is not there for anyone else", path) from None
+        if written >= self.opened:
             raise forged("a launched function stands in a file that was written after the kernel was loaded", path)
         return Path(path).read_text()
 
@@ -50,29 +57,43 @@ class DeviceSource:
         text = self.read(path)
         if hashlib.sha256(text.encode()).hexdigest() != file["sha256"]:
             raise forged(f"the launched function '{qualname}' does not come from the file that was given", path)
-        module = self.modules.get(path) or self._load(path, text, claimed)
-        found = module.__dict__.get(qualname.rpartition(".")[2])
+        module = self._module(path, text)
+        self._fill(module, claimed)
+        name = qualname.rpartition(".")[2]
+        found = module.__dict__.get(name)
         if found is None or not hasattr(found, "run"):
-            raise forged(f"no jitted function '{qualname}' stands at the top level of the file", path)
+            if defines(ast.parse(text), name):
+                raise Unsupported(f"'{name}' is defined more than once or inside a function", where=path)
+            raise forged(f"no jitted function '{qualname}' stands in the file", path)
         return found
 
-    def _load(self, path: str, text: str, claimed: dict[str, Any]) -> types.ModuleType:
-        module = types.ModuleType(Path(path).stem)
+    def _module(self, path: str, text: str | None = None) -> types.ModuleType:
+        """What device code can use of a file. Another package file is read only for names that are used."""
+        if path in self.modules:
+            return self.modules[path]
+        text = self.read(path) if text is None else text
+        module = self.modules[path] = types.ModuleType(Path(path).stem)
         module.__file__ = path
         linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-        self.modules[path] = module
-        for node in ast.parse(text, filename=path).body:
-            self._statement(module, node, path)
-        self._fill(module, claimed)
+        tree = ast.parse(text, filename=path)
+        mark_jitted(tree)
+        used = names_used(tree)
+        self.bound[path] = {a.asname or a.name: n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)
+                            for a in n.names}  # fmt: skip
+        for node in tree.body:
+            self._statement(module, node, path, used)
+        for node in nested(tree):
+            if node.name not in module.__dict__:
+                self._statement(module, node, path, used)
         return module
 
-    def _statement(self, module: types.ModuleType, node: ast.stmt, path: str) -> None:
+    def _statement(self, module: types.ModuleType, node: ast.stmt, path: str, used: set[str]) -> None:
         match node:
             case ast.Import(names=names):
                 if all(a.name.split(".")[0] in IMPORTABLE for a in names):
                     self._run(module, node, path)
-            case ast.ImportFrom(module=name, level=level):
-                self._import_from(module, node, name or "", level, path)
+            case ast.ImportFrom():
+                self._import_from(module, node, path, used)
             case ast.FunctionDef(decorator_list=decorators) if any(_is_jit(d) for d in decorators):
                 kept = next(d for d in decorators if _is_jit(d))
                 node.decorator_list = [_bare(kept)]
@@ -84,27 +105,40 @@ class DeviceSource:
                 except Exception:  # a constant that needs what was left out: the launch that uses it will say so
                     return
 
-    def _import_from(self, module: types.ModuleType, node: ast.ImportFrom, name: str, level: int, path: str) -> None:
-        if level == 0 and name.split(".")[0] in IMPORTABLE:
-            try:
+    def _import_from(self, module: types.ModuleType, node: ast.ImportFrom, path: str, used: set[str]) -> None:
+        if node.level == 0 and (node.module or "").split(".")[0] in IMPORTABLE:
+            with contextlib.suppress(ImportError):
                 self._run(module, node, path)
-            except ImportError:
-                return
             return
-        other = _find(path, name, level)
-        if other is None:
-            return
-        loaded = self.modules.get(other) or self._load(other, self.read(other), {})
         for a in node.names:
-            if a.name in loaded.__dict__:
-                module.__dict__[a.asname or a.name] = loaded.__dict__[a.name]
+            if (a.asname or a.name) in used:
+                found = self._imported(node, a.name, path)
+                if found is not None:
+                    module.__dict__[a.asname or a.name] = found
+
+    def _imported(self, node: ast.ImportFrom, name: str, path: str) -> Any:
+        """What ``from node.module import name`` gives in ``path``, or None."""
+        other = _find(path, node.module or "", node.level)
+        found = self._name(other, name) if other else None
+        if found is None:
+            inner = _find(path, f"{node.module}.{name}" if node.module else name, node.level)
+            found = self._module(inner) if inner else None
+        return found
+
+    def _name(self, path: str, name: str) -> Any:
+        """A name of a file, through what the file imports."""
+        module = self._module(path)
+        if name not in module.__dict__ and name in self.bound.get(path, {}):
+            node = self.bound[path].pop(name)  # popped: packages import each other in circles
+            self._import_from(module, node, path, {name})
+        return module.__dict__.get(name)
 
     def _run(self, module: types.ModuleType, node: ast.stmt, path: str) -> None:
         exec(compile(ast.Module([node], []), path, "exec"), module.__dict__)
 
     def _fill(self, module: types.ModuleType, claimed: dict[str, Any]) -> None:
-        """Plain constants that the file computes in a way that is not executed here: the launch states their value. A
-        false value makes another kernel of it, and its results are judged like any other's."""
+        """Globals that the file makes in a way that is not executed here: the launch states them. A false value makes
+        another kernel of it, and its results are judged like any other's."""
         for name, value in claimed.items():
             if name in module.__dict__:
                 continue
@@ -115,11 +149,51 @@ class DeviceSource:
                 module.__dict__[name] = float.fromhex(body) if "0x" in body else float(body)
             elif kind == "tl.dtype":
                 module.__dict__[name] = tl.dtype(body)
+            elif kind == "triton" and str(body[0]).startswith("triton.language"):
+                module.__dict__[name] = functools.reduce(getattr, body[1:], importlib.import_module(body[0]))
+            elif kind == "function":
+                module.__dict__[name] = self.function(body[0], body[1], body[2])
 
 
 def _is_jit(d: ast.expr) -> bool:
     text = ast.unparse(d).split("(")[0]
     return text in ("jit", "triton.jit", "triton.runtime.jit", "tl.jit")
+
+
+def mark_jitted(tree: ast.Module) -> None:
+    """``name = triton.jit(name)`` after a plain definition is a decorator written below it."""
+    later = {n.value.args[0].id for n in tree.body
+             if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and _is_jit(n.value.func)
+             and n.value.args and isinstance(n.value.args[0], ast.Name)}  # fmt: skip
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name in later:
+            node.decorator_list = [ast.copy_location(ast.parse("triton.jit", mode="eval").body, node)]
+            ast.fix_missing_locations(node)
+
+
+def names_used(tree: ast.Module) -> set[str]:
+    """Names that device functions and plain constants read."""
+    nodes: list[ast.AST] = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)
+                            and any(_is_jit(d) for d in n.decorator_list)]  # fmt: skip
+    nodes += [
+        n.value for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign) and _is_plain(n.value) and n.value
+    ]
+    return {n.id for top in nodes for n in ast.walk(top) if isinstance(n, ast.Name)}
+
+
+def nested(tree: ast.Module) -> list[ast.FunctionDef]:
+    """Jitted functions in ``if`` and ``try`` at the top of a file, where no other of that name is defined."""
+    blocks = [n for n in tree.body if isinstance(n, ast.If | ast.Try | ast.With)]
+    inner = [f for b in blocks for f in ast.walk(b) if isinstance(f, ast.FunctionDef)
+             and any(_is_jit(d) for d in f.decorator_list)]  # fmt: skip
+    return [f for f in inner if sum(f.name == g.name for g in inner) == 1]
+
+
+def defines(tree: ast.Module, name: str) -> bool:
+    """Whether a jitted function of that name stands anywhere in a file."""
+    mark_jitted(tree)
+    return any(isinstance(n, ast.FunctionDef) and n.name == name and any(_is_jit(d) for d in n.decorator_list)
+               for n in ast.walk(tree))  # fmt: skip
 
 
 def forged(what: str, path: str) -> Unsupported:
@@ -180,9 +254,11 @@ def _find(path: str, name: str, level: int) -> str | None:
             base = base.parent
         target = base.joinpath(*name.split(".")) if name else base
     else:
-        beside = Path(path).parent.joinpath(*name.split("."))
-        if beside.with_suffix(".py").is_file():
-            return str(beside.with_suffix(".py"))
+        first, _, rest = name.partition(".")
+        own = next((p for p in Path(path).parents if p.name == first), None)  # the package that the file lies in
+        for target in (Path(path).parent.joinpath(*name.split(".")), own.joinpath(*rest.split(".")) if own else None):
+            if target is not None and (found := _file(target)):
+                return found
         try:
             spec = importlib.util.find_spec(name.split(".")[0])
         except (ImportError, ValueError):
@@ -190,7 +266,12 @@ def _find(path: str, name: str, level: int) -> str | None:
         if spec is None or not spec.submodule_search_locations:
             return None
         target = Path(next(iter(spec.submodule_search_locations))).joinpath(*name.split(".")[1:])
-    for candidate in (target.with_suffix(".py"), target / "__init__.py"):
+    return _file(target)
+
+
+def _file(target: Path) -> str | None:
+    """The file of a module path."""
+    for candidate in (target.parent / f"{target.name}.py", target / "__init__.py"):
         if candidate.is_file():
             return str(candidate.resolve())
     return None
@@ -217,5 +298,5 @@ def decode(v: Any, sources: DeviceSource, tensors: Mapping[str, torch.Tensor]) -
         name, shape, strides, block, padding = body
         return TensorDescriptor(tensors[name], shape, strides, block, padding)
     if kind == "function":
-        return sources.function(body[0], body[1], {})
+        return sources.function(body[0], body[1], body[2] if len(body) > 2 else {})
     raise Unsupported(f"launch argument of kind {kind!r}")
