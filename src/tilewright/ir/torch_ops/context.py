@@ -83,7 +83,9 @@ class Context:
     def apply(self, name: str, *args: Any) -> Any:
         """An elementwise function of the domain; sizes broadcast."""
         elem = ELEM.get(self.out[0].dtype, "f64") if self.out else "f64"
-        return self.domain.apply(name, Type(elem if elem in FLOATS else "f64"), tuple(self.lift(a) for a in args), self.where)
+        return self.domain.apply(
+            name, Type(elem if elem in FLOATS else "f64"), tuple(self.lift(a) for a in args), self.where
+        )
 
     def compare(self, predicate: str, a: Any, b: Any) -> Tensor:
         return self.domain.compare(predicate, self.lift(a), self.lift(b), self.where)

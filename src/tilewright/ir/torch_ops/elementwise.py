@@ -210,7 +210,10 @@ def nan_to_num(c: Context, a: Any, nan: Any = None, posinf: Any = None, neginf: 
 
 # -- conversion and copies
 
-@rule("_to_copy", "copy", "clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy", "lift", "to", "_conj")
+
+@rule(
+    "_to_copy", "copy", "clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy", "lift", "to", "_conj"
+)
 def convert(c: Context, a: Any, b: Any = None, *args: Any, **kwargs: Any) -> Any:
     """``copy(self, source)`` gives the source in the dtype and sizes of self."""
     x = b if isinstance(b, Value) else a

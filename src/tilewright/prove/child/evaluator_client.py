@@ -6,6 +6,7 @@ import socket
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from . import transport
 from .transport import Bundle
@@ -25,11 +26,25 @@ class EvaluatorClient:
     def __init__(self, channel: socket.socket):
         self.channel = channel
         self.count = 0
+        self.known: dict[int, tuple[StorageWeakRef, int]] = {}
+        self.trace: Any = None
 
     def launch(self, head: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
         """Compute a launch on the storages of ``tensors``, in place. Raises LaunchFault with the evaluator's words."""
+        if self.trace is None:
+            return self._launch(head, tensors)
+        self.trace.launch(head, tensors)
+        self.trace.paused = True
+        try:
+            self._launch(head, tensors)
+        finally:
+            self.trace.paused = False
+
+    def _launch(self, head: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
         bundle = Bundle.pack(tensors)
-        transport.send(self.channel, {**head, "index": self.count, "bundle": bundle.head}, (bundle.fd,))
+        message = {**head, "index": self.count, "bundle": bundle.head,
+                   "storages": {n: self.number(t) for n, t in tensors.items()}}  # fmt: skip
+        transport.send(self.channel, message, (bundle.fd,))
         self.count += 1
         answer, fds = transport.receive(self.channel, TIMEOUT_S)
         transport.close(fds)
@@ -45,6 +60,22 @@ class EvaluatorClient:
                     _bytes(t).copy_(_bytes(back[n]))
         finally:
             bundle.close()
+
+    def begin(self) -> None:
+        """A new call: storages are numbered anew."""
+        self.known.clear()
+
+    def number(self, t: torch.Tensor) -> int:
+        """The storage's number within the call. The weak reference keeps its key from being used again."""
+        raw = t.untyped_storage()
+        if raw._cdata not in self.known:
+            self.known[raw._cdata] = (StorageWeakRef(raw), len(self.known))
+        return self.known[raw._cdata][1]
+
+    def places(self, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+        """Where tensors lie: [storage's number, offset, sizes, strides], in elements."""
+        return {n: [self.number(t), t.storage_offset(), list(t.shape), list(t.stride())]
+                for n, t in tensors.items() if t.layout is torch.strided}  # fmt: skip
 
     @staticmethod
     def _fault(error: dict[str, Any]) -> LaunchFault:

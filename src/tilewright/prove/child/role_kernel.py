@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -15,10 +16,12 @@ import torch
 from ...kernel import languages
 from ...kernel.languages._python import copy_state
 from ...task import calling, tree
+from ..trace import Trace
 from . import pages, tampering, watch
 from .evaluator_client import EvaluatorClient
 from .transport import Bundle
 
+_nothing = contextlib.nullcontext()
 KEPT = 16
 LATE_S = 0.05
 _plain = (torch.Tensor, torch.nn.Parameter)
@@ -31,6 +34,7 @@ class Role:
         self.evaluator = EvaluatorClient(others[0]) if others else None
         self.loaded: Any = None
         self.callable: Any = None
+        self.path = ""
         self.calls = 0
         self.kept: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.held: dict[str, torch.Tensor] = {}
@@ -46,6 +50,7 @@ class Role:
         self.recorder = getattr(language, "Recorder", None) if self.evaluator is not None else None
         tampering.hide_tilewright()
         self.threads = threads()
+        self.path = head["kernel"]["path"]
         self.loaded = language.Loaded(head["kernel"], self.evaluator)
         return {"loaded": True}, []
 
@@ -77,25 +82,31 @@ class Role:
         for name in wanted:
             inputs[name].requires_grad_(True)
         self.calls += 1
+        if self.evaluator is not None:
+            self.evaluator.begin()
         torch.manual_seed(head.get("seed", 0))
-        with watch.Watch(poison=head.get("poison"), observe=head.get("observe", False)) as seen:
+        upstream = bundles[1].tensors() if len(bundles) > 1 else {}
+        trace = self._trace(head, {**tensors, **{f"grad of {n}": t for n, t in upstream.items()}})
+        with watch.Watch(poison=head.get("poison"), observe=head.get("observe", False)) as seen, trace or _nothing:
             with torch.set_grad_enabled(bool(wanted)):
                 result = self.callable(inputs)
             structure, leaves = tree.flatten(result)
             odd = {n: type(t).__name__ for n, t in leaves.items() if type(t) not in _plain}
             rounds: list[dict[str, torch.Tensor]] = []
             if len(bundles) > 1 and not odd:
-                cotangents = bundles[1].tensors()
                 for i in range(2 if head.get("twice") else 1):
-                    rounds.append(
-                        backward(leaves, cotangents, inputs, wanted, again=bool(head.get("twice")) and i == 0)
-                    )
+                    rounds.append(backward(leaves, upstream, inputs, wanted, again=bool(head.get("twice")) and i == 0))
         answer: dict[str, Any] = {"tree": structure, "odd": odd, "seen": seen.summary(), "threads": self._threads(),
                                   "patched": tampering.replaced(self.functions)
                                   + tampering.hooks_replaced(self.recorder)}  # fmt: skip
         if odd:
             return answer, []
+        if trace is not None:
+            answer["trace"] = traced(trace, leaves, rounds, tensors, head)
+            self._untrace()
         answer["alias"] = {n: i for n, t in leaves.items() for i, x in tensors.items() if overlap(t, x)}
+        if self.evaluator is not None:
+            answer["places"] = self.evaluator.places(leaves)
         answer["requires_grad"] = {n: t.requires_grad for n, t in leaves.items()}
         answer["device"] = {n: t.device.type for n, t in leaves.items()}
         answer["stale"] = [i for i, (t, copy) in enumerate(self.kept) if not same_bytes(t, copy)]
@@ -116,6 +127,20 @@ class Role:
             self.held = tensors
         return tensors
 
+    def _trace(self, head: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Trace | None:
+        """A recorder of this call, if it is asked for; launches go through it."""
+        if not head.get("trace"):
+            self._untrace()
+            return None
+        trace = Trace(tensors, self.path)
+        if self.evaluator is not None:
+            self.evaluator.trace = trace
+        return trace
+
+    def _untrace(self) -> None:
+        if self.evaluator is not None:
+            self.evaluator.trace = None
+
     def _threads(self) -> int:
         """Threads that the candidate left running. ``torch.compile`` keeps some of its own."""
         return 0 if "torch._inductor.async_compile" in sys.modules else threads() - self.threads
@@ -125,6 +150,14 @@ class Role:
         time.sleep(LATE_S)
         now, then = plain(leaves), packed.tensors()
         return [n for n in now if not same_bytes(now[n], then[n])]
+
+
+def traced(trace: Trace, leaves: dict[str, torch.Tensor], rounds: list[dict[str, torch.Tensor]],
+           inputs: dict[str, torch.Tensor], head: dict[str, Any]) -> dict[str, Any]:  # fmt: skip
+    """The trace as data. Its outputs: results, gradients (``grad of x``), and inputs changed by contract (``x after``)."""
+    grads = {f"grad of {n}": g for n, g in rounds[0].items()} if rounds else {}
+    changed = {f"{n} after": inputs[n] for n in head.get("mutated", ()) if n in inputs}
+    return trace.finish({**leaves, **grads, **changed})
 
 
 def plain(leaves: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -10,8 +10,9 @@ from ...errors import TaskError
 from ...task import laws, readers, tree
 from ...task.calling import Calling
 from ...task.task import Workload
+from ..trace import Trace
 from . import watch
-from .role_kernel import backward, overlap, plain
+from .role_kernel import _nothing, backward, overlap, plain, traced
 from .transport import Bundle
 
 
@@ -53,7 +54,11 @@ class Role:
             inputs[name].requires_grad_(True)
         torch.manual_seed(head.get("seed", 0))
         dtype = getattr(torch, head["dtype"]) if head.get("dtype") else None
-        with torch.set_grad_enabled(bool(wanted)), watch.Watch(observe=head.get("observe", False)) as seen:
+        given = {n: t for n, t in inputs.items() if isinstance(t, torch.Tensor)}
+        upstream = {f"grad of {n}": t for n, t in (cotangents or {}).items()}
+        trace = Trace({**given, **upstream}) if head.get("trace") else None
+        seen = watch.Watch(observe=head.get("observe", False))
+        with torch.set_grad_enabled(bool(wanted)), seen, trace or _nothing:
             result = self.source.reference(inputs, Workload.model_validate(head["workload"]), state, dtype=dtype)
             structure, leaves = tree.flatten(result)
             if not leaves and not head.get("may_lack_tensors"):
@@ -65,6 +70,7 @@ class Role:
             out.append(Bundle.pack(plain(grads), whole=False))
         return {
             "tree": structure,
+            "trace": None if trace is None else traced(trace, leaves, [grads] if grads else [], given, head),
             "seen": seen.summary(),
             "requires_grad": {n: t.requires_grad for n, t in leaves.items()},
             "alias": {

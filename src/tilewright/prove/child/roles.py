@@ -15,7 +15,7 @@ from . import ends, transport
 from .transport import Bundle
 
 STDLIB = os.path.dirname(os.__file__) + os.sep
-ROLES = {"reference": "role_reference", "kernel": "role_kernel", "evaluator": "role_evaluator",
+ROLES = {"reference": "role_reference", "kernel": "role_kernel", "evaluator": "role_evaluator", "algebra": "role_algebra",
          "escapes": "escapes"}  # fmt: skip
 
 

@@ -66,7 +66,7 @@ class Outcome:
 
     ``changed``: inputs whose bytes changed. ``damage``: guard zones written, with the number of bytes. ``alias``:
     output to input that shares its memory. ``launches``: the evaluator's own log. ``seen``: torch operations that the
-    child reports. ``stale``: outputs kept from earlier calls that this one changed. ``patched``: functions that the
+    child reports. ``places``: where outputs lie, by the child's word (storage as the launches number it). ``stale``: outputs kept from earlier calls that this one changed. ``patched``: functions that the
     candidate replaced. ``late``: outputs that changed after the call. ``grads_again``: of a second backward.
     """
 
@@ -88,6 +88,8 @@ class Outcome:
     late: tuple[str, ...] = ()
     grads_again: dict[str, torch.Tensor] = field(default_factory=dict)
     cotangents_changed: tuple[str, ...] = ()
+    places: dict[str, Any] = field(default_factory=dict)
+    trace: dict[str, Any] | None = None
 
     @property
     def ok(self) -> bool:
@@ -257,7 +259,9 @@ class ReferenceSession(Session):
         """Several runs in one message; each is a dict of the arguments of ``run``."""
         requests = [self._request(**r) for r in runs]
         heads = [{**head, "bundles": [b.head for b in bundles]} for head, bundles in requests]
-        answer, out = self.request({"do": "batch", "requests": heads}, tuple(b for _, bundles in requests for b in bundles))
+        answer, out = self.request(
+            {"do": "batch", "requests": heads}, tuple(b for _, bundles in requests for b in bundles)
+        )
         if "error" in answer:
             return [Outcome(trouble=trouble(answer["error"])) for _ in runs]
         outcomes = []
@@ -272,6 +276,7 @@ class ReferenceSession(Session):
         self, *, inputs: Inputs, workload: Workload, state: Mapping[str, torch.Tensor] | None = None,
         dtype: str | None = None, requires_grad: tuple[str, ...] = (),
         cotangents: Mapping[str, torch.Tensor] | None = None, seed: int = 0, observe: bool = False,
+        trace: bool = False, mutated: tuple[str, ...] = (),
     ) -> tuple[dict[str, Any], list[Bundle]]:  # fmt: skip
         tensors, scalars = split(inputs)
         bundles = [Bundle.pack(tensors)]
@@ -279,7 +284,8 @@ class ReferenceSession(Session):
         bundles += [Bundle.pack(cotangents)] if cotangents is not None else []
         head = {"do": "reference", "order": list(inputs), "scalars": scalars, "workload": workload.model_dump(mode="json"),
                 "dtype": dtype, "has_state": state is not None, "has_cotangents": cotangents is not None,
-                "requires_grad": list(requires_grad), "seed": seed, "observe": observe}  # fmt: skip
+                "requires_grad": list(requires_grad), "seed": seed, "observe": observe, "trace": trace,
+                "mutated": list(mutated)}  # fmt: skip
         return head, bundles
 
     def _result(self, answer: dict[str, Any], out: list[Bundle]) -> Outcome:
@@ -288,9 +294,8 @@ class ReferenceSession(Session):
         return Outcome(
             outputs=out[0].tensors(copy=True), inputs_after=out[1].tensors(copy=True), tree=answer["tree"],
             grads=out[2].tensors(copy=True) if len(out) > 2 else {}, seen=answer["seen"],
-            requires_grad=answer["requires_grad"], alias=dict(answer["alias"]),
+            requires_grad=answer["requires_grad"], alias=dict(answer["alias"]), trace=answer.get("trace"),
         )  # fmt: skip
-
 
     def law(self, name: str, inputs: Inputs, workload: Workload, results: list[Outcome], *, seed: int = 0,
             itself: bool = False) -> LawAnswer:  # fmt: skip
@@ -367,11 +372,12 @@ class KernelSession(Session):
         self, inputs: Inputs, *, requires_grad: tuple[str, ...] = (), cotangents: Mapping[str, torch.Tensor] | None = None,
         poison: int | None = 0xFF, guard: int = 0xFF, place: str = "start", observe: bool = False, keep: bool = False,
         mode: str = "normal", seconds: float | None = None, seed: int = 0, reuse: bool = False, twice: bool = False,
-        only: int | None = None, salt: int = 0, order: int = 0, seal: dict[str, Any] | None = None,
+        only: int | None = None, salt: int = 0, order: int = 0, seal: dict[str, Any] | None = None, trace: bool = False, mutated: tuple[str, ...] = (),
     ) -> Outcome:  # fmt: skip
         """One call. ``mode``, ``only``, ``salt`` and ``order`` are for the evaluator (``role_evaluator.py``). ``reuse``:
         the inputs take the addresses of the last call with ``reuse``, if their layouts agree. ``twice``: run backward
-        twice. ``seal``: unreadable pages around the inputs (``pages.protect``)."""
+        twice. ``seal``: unreadable pages around the inputs (``pages.protect``). ``trace``: record what
+        the call does (``prove/trace.py``), with the inputs ``mutated`` among its results."""
         tensors, scalars = split(inputs)
         bundle, held = self._inputs(tensors, guard, place, reuse)
         before = bundle.bytes().clone()
@@ -380,7 +386,7 @@ class KernelSession(Session):
             self.evaluator.ask_raw({"do": "mode", "mode": mode, "only": only, "salt": salt, "order": order})
         head = {"do": "call", "order": list(inputs), "scalars": scalars, "requires_grad": list(requires_grad),
                 "poison": poison, "observe": observe, "keep": keep, "seed": seed, "held": held, "twice": twice,
-                "seal": seal}  # fmt: skip
+                "seal": seal, "trace": trace, "mutated": list(mutated)}  # fmt: skip
         answer, out = self.ask_raw(head, tuple(bundles), seconds=seconds)
         launches: list[dict[str, Any]] = []
         if self.evaluator is not None:
@@ -425,9 +431,11 @@ class KernelSession(Session):
             seen.grads = out[1].tensors(copy=True) if len(out) > 1 else {}
             seen.grads_again = out[2].tensors(copy=True) if len(out) > 2 else {}
             seen.patched, seen.late = tuple(map(str, answer["patched"])), tuple(map(str, answer["late"]))
+            seen.places = dict(answer.get("places", {}))
             seen.alias, seen.stale = dict(answer["alias"]), tuple(answer["stale"])
             seen.seen, seen.threads = dict(answer["seen"]), int(answer["threads"])
             seen.requires_grad = dict(answer["requires_grad"])
+            seen.trace = answer.get("trace")
         except (KeyError, TypeError, ValueError, IndexError, transport.ProtocolFault) as e:
             seen.trouble = Trouble("protocol", f"the process sent a malformed answer ({e!r})")
         return seen

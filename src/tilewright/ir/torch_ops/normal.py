@@ -1,0 +1,88 @@
+"""Softmax and normalisations, which aten keeps whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import Unsupported
+from ..values import struct
+from . import rule
+from .context import Context, Value
+from .reductions import moments
+
+
+@rule("_softmax", "_safe_softmax", "softmax")
+def softmax(c: Context, x: Value, dim: int, *args: Any, **kwargs: Any) -> Any:
+    e = c.apply("exp", c.apply("sub", x, c.fold("maximum", x, [dim], True)))
+    return c.apply("div", e, c.fold("add", e, [dim], True))
+
+
+@rule("_log_softmax", "log_softmax")
+def log_softmax(c: Context, x: Value, dim: int, *args: Any, **kwargs: Any) -> Any:
+    shifted = c.apply("sub", x, c.fold("maximum", x, [dim], True))
+    return c.apply("sub", shifted, c.apply("log", c.fold("add", c.apply("exp", shifted), [dim], True)))
+
+
+@rule("native_layer_norm")
+def native_layer_norm(c: Context, x: Value, shape: list[int], weight: Any, bias: Any, eps: float) -> Any:
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    variance, mean = moments(c, x.data, dims)
+    scale = c.apply("rsqrt", c.apply("add", variance, eps))
+    out = affine(c, c.apply("mul", c.apply("sub", x, mean), scale), weight, bias)
+    return out, mean, scale
+
+
+def affine(c: Context, x: Any, weight: Any, bias: Any) -> Any:
+    out = c.apply("mul", x, weight) if isinstance(weight, Value) else x
+    return c.apply("add", out, bias) if isinstance(bias, Value) else out
+
+
+@rule("_fused_rms_norm")
+def rms_norm(c: Context, x: Value, shape: list[int], weight: Any, eps: float | None) -> Any:
+    import torch
+
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    n = 1
+    for d in dims:
+        n *= x.shape[d]
+    mean = c.apply("div", c.fold("add", c.apply("mul", x, x), dims, True, 0.0), float(n))
+    scale = c.apply("rsqrt", c.apply("add", mean, torch.finfo(x.dtype).eps if eps is None else eps))
+    return affine(c, c.apply("mul", x, scale), weight, None), scale
+
+
+@rule("native_group_norm")
+def native_group_norm(c: Context, x: Value, weight: Any, bias: Any, n: int, channels: int, inner: int, groups: int,
+                      eps: float) -> Any:  # fmt: skip
+    split = struct(x.data, lambda t: t.reshape(n, groups, -1))
+    variance, mean = moments(c, split, [2])
+    scale = c.apply("rsqrt", c.apply("add", variance, eps))
+    normal = c.apply("mul", c.apply("sub", split, mean), scale)
+    out = struct(normal, lambda t: t.reshape(n, channels, -1))
+    per = [Value(struct(v.data, lambda t: t.reshape(1, -1, 1)), v.dtype) if isinstance(v, Value) else None
+           for v in (weight, bias)]  # fmt: skip
+    out = affine(c, out, *per)
+    return struct(out, lambda t: t.reshape(x.shape)), mean, scale
+
+
+@rule("native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training")
+def batch_norm(c: Context, x: Value, weight: Any, bias: Any, *args: Any) -> Any:
+    """With running statistics, or from the batch; changes of running statistics are not modelled."""
+    rest = list(args)
+    running = [rest.pop(0), rest.pop(0)] if rest and not isinstance(rest[0], bool) else [None, None]
+    training = bool(rest.pop(0)) if rest and isinstance(rest[0], bool) else False
+    eps = float(rest[-1])
+    if training and any(isinstance(r, Value) for r in running):
+        raise Unsupported("batch_norm that updates running statistics", where=c.where)
+    shape = [1, -1, *[1] * (x.dim() - 2)]
+
+    def column(v: Any) -> Any:
+        return Value(struct(v.data, lambda t: t.reshape(shape)), v.dtype) if isinstance(v, Value) else None
+
+    if training:
+        variance, mean = moments(c, x.data, [d for d in range(x.dim()) if d != 1])
+    else:
+        mean, variance = (column(r).data for r in running)
+    scale = c.apply("rsqrt", c.apply("add", variance, eps))
+    out = affine(c, c.apply("mul", c.apply("sub", x, mean), scale), column(weight), column(bias))
+    empty = not training
+    return out, *(struct(v, lambda t: t.reshape(-1)[: 0 if empty else None]) for v in (mean, scale))

@@ -1,0 +1,70 @@
+"""The child that replays traces: kernel and reference in the same domain, on the same symbolic or concrete inputs.
+
+Neither candidate nor reference runs here. Requests come from the parent alone; launches are compiled from the source
+that the parent read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import Unsupported
+from .. import equivalence
+from .device_source import DeviceSource
+from .transport import Bundle
+
+
+class Role:
+    """Requests: ``start``, ``pair``, ``explains``, ``field``, ``real``, ``climb``."""
+
+    def __init__(self, others: list[Any]):
+        self.sources: DeviceSource | None = None
+        self.pair: equivalence.Pair | None = None
+
+    def on_start(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """``files``: path and text of the candidate's source."""
+        self.sources = DeviceSource(head["files"])
+        return {}, []
+
+    def on_pair(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """The two traces to look at from now on, with the inputs of the traced call."""
+        inputs = bundles[0].tensors(copy=True)
+        self.pair = equivalence.Pair(head["kernel"], head["reference"], inputs, self.sources, head.get("seconds"))
+        return {}, []
+
+    def on_explains(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Whether the kernel's trace gives the results of the traced call."""
+        assert self.pair is not None
+        try:
+            return {"why": self.pair.explains(bundles[0].tensors(copy=True), head["unit"])}, []
+        except Unsupported as e:
+            return {"why": f"{e.where.rpartition('/')[2]}: {e.what}" if e.where else e.what}, []
+
+    def on_field(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Both in the field, one draw for each of ``seeds``."""
+        assert self.pair is not None
+        try:
+            return {"field": vars(self.pair.field(head["seeds"]))}, []
+        except Unsupported as e:
+            return {"field": vars(equivalence.Agreement("unsupported", reason=e.what, where=e.where or ""))}, []
+
+    def on_real(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Both in real arithmetic on each bundle's inputs."""
+        assert self.pair is not None
+        try:
+            seen = [self.pair.real(b.tensors(copy=True), head["unit"], i) for i, b in enumerate(bundles)]
+            return {"real": [vars(s) for s in seen]}, []
+        except Unsupported as e:
+            return {"real": [], "reason": e.what, "where": e.where or ""}, []
+
+    def on_climb(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Gradient ascent on the difference from each bundle's inputs; the best inputs found, and their ratios."""
+        assert self.pair is not None
+        found, ratios = [], []
+        for b in bundles:
+            inputs, ratio = self.pair.climb(
+                b.tensors(copy=True), head["unit"], head["steps"], head["seconds"], head["bounds"]
+            )
+            found.append(Bundle.pack(inputs))
+            ratios.append(ratio)
+        return {"ratios": ratios}, found

@@ -1,0 +1,284 @@
+"""Two traces on one set of inputs: do they compute the same function?
+
+* in the field: on random residues, equal formulas agree; different ones agree with a probability near the field's
+  inverse (``ir/domains/field.py``);
+* in real arithmetic: float64 without the roundings of the kernel's dtypes, on given inputs, and by gradient ascent from
+  them towards the largest difference.
+
+The difference in real arithmetic is measured against what float64 itself loses there: both programs are evaluated once
+more on inputs moved by one unit in the last place, and how far they move is the noise below which nothing is said.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ..errors import Unsupported
+from ..ir.domains.base import Domain
+from ..ir.domains.field import Field
+from ..ir.domains.real import Real
+from ..ir.program import Type
+from ..ir.torch_ops.context import TORCH_FLOATS, Value
+from ..ir.values import struct
+from .child.device_source import DeviceSource
+from .replay_trace import Replay
+
+NOISE = 64.0
+SLACK = 4096.0
+MUTE = 0.5
+
+
+@dataclass
+class Agreement:
+    """``status``: ``equal``, ``different``, ``unsupported``. ``output``, ``index``, ``count`` of ``total``: where they
+    differ; ``where``: the line that wrote it (or that is unsupported); ``assumptions`` and ``constants`` from the ledger."""
+
+    status: str
+    reason: str = ""
+    where: str = ""
+    output: str = ""
+    index: list[int] = field(default_factory=list)
+    count: int = 0
+    total: int = 0
+    draws: int = 0
+    conditions: list[str] = field(default_factory=list)
+    assumptions: list[list[str]] = field(default_factory=list)
+    constants: list[list[Any]] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Difference:
+    """On one set of inputs: ``relative`` is the largest |kernel − reference| over the reference (or the output's scale,
+    where that is larger) that stands out of float64's noise; ``ratio`` the largest in units of the dtype's rounding;
+    ``kernel`` and ``reference`` the two numbers there."""
+
+    relative: float = 0.0
+    ratio: float = 0.0
+    output: str = ""
+    index: list[int] = field(default_factory=list)
+    kernel: float = 0.0
+    reference: float = 0.0
+    where: str = ""
+    start: int = 0
+    compared: int = 0
+
+
+class Draw(Field):
+    """A field that notes which functions it was asked for."""
+
+    def __init__(self, seed: int):
+        super().__init__(seed)
+        self.asked: set[str] = set()
+
+    def apply(self, name: str, t: Type, args: tuple[Any, ...], where: str) -> Any:
+        self.asked.add(name)
+        return super().apply(name, t, args, where)
+
+
+class Pair:
+    """A kernel's trace and a reference's. ``inputs``: those of the traced calls; integers among them stay as they are."""
+
+    def __init__(self, kernel: Mapping[str, Any], reference: Mapping[str, Any], inputs: Mapping[str, torch.Tensor],
+                 sources: DeviceSource | None, seconds: float | None = None):  # fmt: skip
+        self.kernel, self.reference = kernel, reference
+        self.inputs, self.sources, self.seconds = dict(inputs), sources, seconds
+        self.stores: dict[str, str] = {}
+        self.conditions: set[str] = set()
+
+    def values(self, domain: Domain, floats: Mapping[str, Any]) -> dict[str, Value]:
+        return {n: Value(floats[n], t.dtype) if t.dtype in TORCH_FLOATS else Value(t, t.dtype)
+                for n, t in self.inputs.items()}  # fmt: skip
+
+    def both(self, domain: Domain, floats: Mapping[str, Any]) -> tuple[dict[str, Value], dict[str, Value]]:
+        """Results of kernel and reference in one domain. Raises Unsupported where either can't be followed."""
+        given = self.values(domain, floats)
+        theirs = self.run(self.kernel, domain, given, True)
+        try:
+            ours = self.run(self.reference, domain, given, False)
+        except Unsupported as e:
+            raise Unsupported(f"the reference: {e.what}", where=e.where) from e
+        missing = set(theirs) ^ set(ours)
+        if missing:
+            raise Unsupported(f"results that only one side has: {', '.join(sorted(missing))}")
+        odd = next((n for n in ours if theirs[n].shape != ours[n].shape), None)
+        if odd is not None:
+            raise Unsupported(f"'{odd}' has other sizes than the reference's")
+        return theirs, ours
+
+    def run(self, trace: Mapping[str, Any], domain: Domain, given: Mapping[str, Value], mine: bool) -> dict[str, Value]:
+        wanted = {n: given[n] for n in trace["inputs"] if n in given}
+        replay = Replay(domain, self.sources if mine else None, self.seconds)
+        out = replay.run(trace, wanted)
+        self.conditions |= replay.conditions
+        if mine:
+            self.stores = {n: replay.stores.get(p[0], "") for n, p in trace["outputs"].items()}
+        return out
+
+    # -- the field
+    def field(self, seeds: list[int]) -> Agreement:
+        """Equal on every element of every draw, or where they differ."""
+        assumptions: set[tuple[str, str]] = set()
+        constants: dict[tuple[str, str], float] = {}
+        functions: set[str] = set()
+        total = 0
+        for seed in seeds:
+            domain = Draw(seed)
+            floats = {n: struct(domain.random((t.numel(),)), lambda p: p.reshape(t.shape))  # noqa: B023
+                      for n, t in self.inputs.items() if t.dtype in TORCH_FLOATS}  # fmt: skip
+            theirs, ours = self.both(domain, floats)
+            total = 0
+            for name, mine in ours.items():
+                total += mine.data.shape.numel()
+                found = self.unlike(domain, name, theirs[name], mine)
+                if found is not None:
+                    found.conditions = sorted(self.conditions)
+                    return found
+            assumptions |= domain.ledger.assumptions
+            constants |= domain.ledger.constants
+            functions |= domain.asked
+        return Agreement("equal", total=total, draws=len(seeds), conditions=sorted(self.conditions),
+                         assumptions=[list(a) for a in sorted(assumptions)],
+                         constants=[[*k, v] for k, v in sorted(constants.items())], functions=sorted(functions))  # fmt: skip
+
+    def unlike(self, domain: Field, name: str, theirs: Value, ours: Value) -> Agreement | None:
+        if ours.data.shape.numel() == 0:
+            return None
+        if not ours.is_float or not theirs.is_float:
+            same = theirs.data == ours.data if theirs.is_float == ours.is_float else torch.tensor(False)
+        else:
+            missing = domain.classify("isnan", ours.data, "output")
+            if float(missing.double().mean()) > MUTE:
+                raise Unsupported(
+                    f"'{name}' has no value in the field (a division by zero)", where=self.stores.get(name)
+                )
+            same = domain.equal(theirs.data, ours.data)
+        if bool(same.all()):
+            return None
+        bad = (~same).nonzero()
+        return Agreement("different", output=name, index=bad[0].tolist() if bad.dim() > 1 else [], count=len(bad),
+                         total=ours.data.shape.numel(), where=self.stores.get(name, ""))  # fmt: skip
+
+    # -- real numbers
+    def explains(self, results: Mapping[str, torch.Tensor], unit: float) -> str:
+        """Why the kernel's trace can't be what gave these results; empty if it can: replayed in real arithmetic on the
+        traced inputs it gives them within the dtype's rounding (many roundings: only what the trace lacks is sought)."""
+        floats = self.doubles(self.inputs)
+        with torch.no_grad():
+            got = self.run(self.kernel, Real(), self.values(Real(), floats), True)
+        for name, y in results.items():
+            if name not in got:
+                return f"it lacks '{name}'"
+            z = got[name].data
+            if z.shape != y.shape:
+                return f"'{name}' has other sizes"
+            if not y.is_floating_point():
+                continue
+            y = y.double()
+            known = torch.isfinite(y) & torch.isfinite(z)
+            size = torch.where(known, y.abs(), torch.zeros_like(y))
+            allowed = SLACK * unit * (size + (size.mean() if size.numel() else 0)) + 1e-30
+            off = known & ((y - z).abs() > allowed)
+            if float(off.double().mean()) > 0.01:
+                return f"'{name}' has other values"
+        return ""
+
+    def real(self, inputs: Mapping[str, torch.Tensor], unit: float, start: int = 0) -> Difference:
+        """The largest difference on one set of inputs."""
+        floats = self.doubles(inputs)
+        worst = Difference(start=start)
+        with torch.no_grad():
+            theirs, ours = self.both(Real(), floats)
+            if all(torch.equal(theirs[n].data, v.data) for n, v in ours.items()):
+                worst.compared = sum(v.data.numel() for v in ours.values())
+                return worst
+            nudged = {n: x * (1 + torch.sign(torch.rand_like(x) - 0.5) * 2.0**-52) for n, x in floats.items()}
+            theirs2, ours2 = self.both(Real(), nudged)
+        for name, mine in ours.items():
+            if not mine.is_float or mine.data.numel() == 0:
+                continue
+            k, r = theirs[name].data, mine.data
+            noise = NOISE * ((theirs2[name].data - k).abs() + (ours2[name].data - r).abs())
+            self.judge(worst, name, k, r, noise, unit)
+        return worst
+
+    def judge(
+        self, worst: Difference, name: str, k: torch.Tensor, r: torch.Tensor, noise: torch.Tensor, unit: float
+    ) -> None:
+        """Keep the larger of ``worst`` and what this output shows."""
+        known = torch.isfinite(k) & torch.isfinite(r) & torch.isfinite(noise)
+        if not bool(known.any()):
+            return
+        worst.compared += int(known.sum())
+        scale = torch.where(known, r.abs(), torch.zeros_like(r)).mean()
+        size = torch.maximum(r.abs(), scale * 1e-3).clamp_min(1e-300)
+        gap = torch.where(known, (k - r).abs(), torch.zeros_like(r))
+        noise = torch.where(known, noise, torch.zeros_like(r))
+        gap = torch.where(gap > noise + noise.mean(), gap, torch.zeros_like(gap))
+        relative = gap / size
+        top = int(relative.reshape(-1).argmax())
+        value = float(relative.reshape(-1)[top])
+        worst.ratio = max(worst.ratio, float((gap / budget(r, unit)).max()))
+        if value > worst.relative:
+            worst.relative, worst.output, worst.where = value, name, self.stores.get(name, "")
+            worst.index = [int(i) for i in torch.unravel_index(torch.tensor(top), r.shape)] if r.dim() else []
+            worst.kernel, worst.reference = float(k.reshape(-1)[top]), float(r.reshape(-1)[top])
+
+    @staticmethod
+    def doubles(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {n: t.double() for n, t in inputs.items() if t.is_floating_point()}
+
+    def climb(self, inputs: Mapping[str, torch.Tensor], unit: float, steps: int, seconds: float,
+              bounds: Mapping[str, list[float]]) -> tuple[dict[str, torch.Tensor], float]:  # fmt: skip
+        """Adam (Kingma & Ba, 2015) on the largest difference over its budget. Returns the best inputs and their ratio."""
+        start = {n: t.double().clone().requires_grad_(True) for n, t in inputs.items() if t.is_floating_point()}
+        spread = {
+            n: float(t.detach().std()) if t.numel() > 1 else float(t.detach().abs().max()) for n, t in start.items()
+        }
+        groups = [{"params": [t], "lr": 0.1 * (spread[n] if math.isfinite(spread[n]) and spread[n] > 0 else 1.0)}
+                  for n, t in start.items()]  # fmt: skip
+        adam = torch.optim.Adam(groups)
+        best, ratio = {n: t.detach().clone() for n, t in start.items()}, 0.0
+        deadline = time.monotonic() + seconds
+        for _ in range(steps):
+            adam.zero_grad()
+            with torch.enable_grad():
+                goal = self.goal(start, unit)
+            if goal is None or not goal.requires_grad:
+                break
+            value = float(goal.detach())
+            if value > ratio:
+                best, ratio = {n: t.detach().clone() for n, t in start.items()}, value
+            (-torch.log(goal.clamp_min(1e-300))).backward()
+            adam.step()
+            with torch.no_grad():
+                for n, t in start.items():
+                    t.nan_to_num_(nan=0.0)
+                    t.clamp_(*bounds.get(n, [-1e4, 1e4]))
+            if time.monotonic() > deadline:
+                break
+        return {n: best.get(n, t) for n, t in inputs.items()}, ratio
+
+    def goal(self, floats: Mapping[str, torch.Tensor], unit: float) -> torch.Tensor | None:
+        theirs, ours = self.both(Real(), floats)
+        best: torch.Tensor | None = None
+        for name, mine in ours.items():
+            if not mine.is_float or mine.data.numel() == 0:
+                continue
+            k, r = theirs[name].data, mine.data
+            ratio = (k - r).abs() / budget(r.detach(), unit)
+            ratio = torch.where(torch.isfinite(ratio), ratio, torch.zeros_like(ratio)).max()
+            best = ratio if best is None else torch.maximum(best, ratio)
+        return best
+
+
+def budget(r: torch.Tensor, unit: float) -> torch.Tensor:
+    """A rough error budget: a few roundings of the output and of its typical size."""
+    typical = torch.nan_to_num(r.abs(), nan=0.0, posinf=0.0).mean()
+    return (4 * unit * (r.abs() + typical)).clamp_min(1e-300)

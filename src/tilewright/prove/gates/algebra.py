@@ -1,0 +1,306 @@
+"""Algebra: kernel and reference are the same formula.
+
+One call of each is traced and both traces are evaluated in the same number systems. In a finite field equal formulas
+agree on every draw and different ones practically never do, whatever the size of the difference: a term of 1e-6 shows as
+surely as one of 1. Where the field does not reach (or knows a law too few), both are compared in real arithmetic over
+hostile inputs. What differs is driven to a concrete input and replayed on the real kernel; only then it is *wrong*; without
+one it *deviates*, which rejects where the contract says ``algebra: exact``. It proves nothing about rounding, races, or other
+sizes and paths than those traced. Sources: Mirage (OSDI 2025); Li & Wu (ITCS 2026); Schwartz (1980), Zippel (1979).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import TilewrightError, Unsupported
+from ...task.task import Workload
+from ...task.tensors import TensorSpec
+from .. import sizes, witness
+from ..case import Case, Recipe
+from ..child.algebra_session import AlgebraSession
+from ..child.session import Outcome
+from ..equivalence import Agreement
+from ..gate import Check, Gate, Tally
+from ..verdict import Claim, GateReport, Role
+from .gradients import differentiable, with_state
+
+if TYPE_CHECKING:
+    from ..examination import Examination
+
+DRAWS = 3
+MOST = 4
+LARGEST = 1 << 14
+SECONDS = 3.0
+LAUNCH_S = 20.0
+LOOK_S, CLIMB_S = 6.0, 8.0
+EQUAL_REAL = 1e-12
+FEW = 20
+
+
+@dataclass
+class Notes:
+    """What one run of the gate gathers, kept in ``exam.memory``."""
+
+    child: AlgebraSession | None = None
+    in_field: list[str] = field(default_factory=list)
+    in_real: list[str] = field(default_factory=list)
+    starts: int = 0
+    worst: float = 0.0
+    reasons: list[str] = field(default_factory=list)
+    conditions: set[str] = field(default_factory=set)
+    assumptions: set[str] = field(default_factory=set)
+    functions: set[str] = field(default_factory=set)
+
+
+class Witnessed(Gate):
+    """A witness before the real kernel: what shrinking and confirming call."""
+
+    name = "algebra"
+
+    def check(self, exam: Examination, case: Case) -> Check:
+        return exam.judge(case, exam.run(case))
+
+
+class Algebra(Gate):
+    name = "algebra"
+    proves = "kernel and reference are the same formula: evaluated in a finite field and in real arithmetic"
+    shrinks = False
+
+    def role(self, exam: Examination) -> Role:
+        return "deciding" if exam.contract.algebra == "exact" else "advisory"
+
+    def absent(self, exam: Examination) -> str:
+        if exam.kernel.language not in ("triton", "torch"):
+            return f"{exam.kernel.language} kernels can't be traced"
+        if exam.contract.random:
+            return "results are random by contract"
+        if exam.contract.postcondition != "equal":
+            return f"the contract asks for '{exam.contract.postcondition}', not for equality"
+        return ""
+
+    def cases(self, exam: Examination) -> Iterable[Case]:
+        for recipe in recipes(exam):
+            try:
+                yield with_state(_with_parameters(exam, exam.make(recipe)))
+            except TilewrightError:
+                continue
+
+    def run(self, exam: Examination) -> GateReport:
+        """Case by case until one differs, none is left, or the time is up."""
+        started = time.monotonic()
+        role = self.role(exam)
+        if reason := self.absent(exam):
+            return GateReport(name=self.name, role=role, status="not applicable", reason=reason)
+        tally = Tally()
+        exam.memory[self.name] = notes = Notes()
+        try:
+            for case in self.cases(exam):
+                if time.monotonic() - started > SECONDS and (tally.cases or tally.silent):
+                    break
+                exam.progress(self.name, tally.cases)
+                result = self.check(exam, case)
+                if result.silent or result.skipped:
+                    tally.silent.append(result.silent or result.skipped)
+                    continue
+                tally.cases += 1
+                if result.failed:
+                    role = self._found(exam, case, result, tally, role)
+                    break
+        finally:
+            if notes.child is not None:
+                notes.child.close()
+                notes.child = None
+        if tally.cases and tally.silent and not tally.findings:  # what was not reached lowers nothing that was
+            notes.reasons += tally.silent
+            tally.silent = []
+        return self._report(exam, tally, role, time.monotonic() - started)
+
+    def _found(self, exam: Examination, case: Case, result: Check, tally: Tally, role: Role) -> Role:
+        """A difference: driven to a witness if it can be, else told as what it is. Returns the role that it has."""
+        search = exam.memory[self.name, "search"]
+        shown = _witness(exam, case, search)
+        if shown is not None:
+            finding = exam.finding(Witnessed(), *shown)
+            at = f" (found through {result.where})" if result.where else ""
+            tally.findings.append(finding.model_copy(update={
+                "detail": f"{result.summary}{at}\n{finding.detail}".strip(), "where": finding.where}))  # fmt: skip
+            return "deciding"
+        tally.findings.append(exam.finding(self, case, result, decides=role != "advisory"))
+        return role
+
+    def check(self, exam: Examination, case: Case) -> Check:
+        if case.recipe.options().get("witness"):
+            return Witnessed().check(exam, case)
+        notes = exam.memory.get(self.name) or Notes()
+        exam.memory[self.name] = notes
+        try:
+            return self._compare(exam, case, notes)
+        except Unsupported as e:
+            at = f" at {_short(e.where)}" if e.where else ""
+            return Check(silent=f"algebra does not reach {e.what}{at}")
+
+    def _compare(self, exam: Examination, case: Case, notes: Notes) -> Check:
+        outcome, reference = traces(exam, case)
+        if outcome is None or reference is None:
+            return Check(skipped="no trace: the call fails or the reference refuses")
+        if notes.child is None or notes.child.dead:
+            notes.child = AlgebraSession(exam.kernel, limits=exam.limits, sandbox=exam.sandbox)
+        child = notes.child
+        child.pair(outcome.trace or {}, reference.trace or {}, witness.symbolic(case), LAUNCH_S)
+        if (why := child.explains(_results(outcome), witness.unit(case))) != "":
+            return Check(silent=f"the trace does not explain the result: {why}")
+        seeds = [exam.seed_for("field", str(case), i) % (1 << 62) for i in range(DRAWS)]
+        seen = child.field(seeds)
+        notes.conditions |= {_short(c) for c in seen.conditions}
+        notes.assumptions |= {f"{what} ({_short(where)})" for where, what in seen.assumptions}
+        notes.functions |= set(seen.functions)
+        if seen.status == "equal":
+            notes.in_field.append(str(case))
+            return Check()
+        return self._in_real(exam, case, child, seen, notes)
+
+    def _in_real(self, exam: Examination, case: Case, child: AlgebraSession, seen: Agreement, notes: Notes) -> Check:
+        most = FEW if notes.in_real else witness.STARTS
+        search = witness.look(exam, child, case, LOOK_S, most)
+        exam.memory[self.name, "search"] = search
+        worst = search.worst
+        why = (
+            f"{seen.reason}{f' at {_short(seen.where)}' if seen.where else ''}" if seen.status == "unsupported" else ""
+        )
+        if worst.relative <= EQUAL_REAL:
+            if not search.compared:
+                return Check(silent=why or "nothing to compare in real arithmetic")
+            if search.starts < most:
+                return Check(silent=f"only {search.starts} of {most} starts fit the time" + (f"; {why}" if why else ""))
+            notes.in_real.append(str(case))
+            notes.starts = max(notes.starts, search.starts)
+            notes.worst = max(notes.worst, worst.relative)
+            notes.reasons.append(why or "the field knows too few laws of what differs there")
+            return Check()
+        where = worst.where or seen.where
+        many = f"{seen.count} of {seen.total} elements differ in the field; " if seen.status == "different" else ""
+        return Check(
+            cls="deviates", where=where, error=worst.relative,
+            summary=f"another formula than the reference's: {many}largest relative difference found in real arithmetic "
+            f"{worst.relative:.2g} at {worst.output}{worst.index}, {search.starts} starts",
+            expected=f"{worst.reference:.17g}", got=f"{worst.kernel:.17g}",
+        )  # fmt: skip
+
+    def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
+        notes: Notes = exam.memory[self.name]
+        extra = f"; on the path taken at {', '.join(sorted(notes.conditions))}" if notes.conditions else ""
+        extra += f"; assuming {', '.join(sorted(notes.assumptions))}" if notes.assumptions else ""
+        made = []
+        if notes.in_field:
+            made.append(Claim(kind="algebra", domain=f"all values, at {'; '.join(notes.in_field)}{extra}",
+                              strength=f"{DRAWS} draws in a field of 23 bits, {_bound(notes.functions)}"))  # fmt: skip
+        if notes.in_real:
+            made.append(Claim(kind="real", domain=f"hostile values, at {'; '.join(notes.in_real)}{extra}",
+                              strength=f"{notes.starts} starts, largest relative difference {notes.worst:.1g} "
+                              f"(the field does not decide: {notes.reasons[0]})"))  # fmt: skip
+        return tuple(made)
+
+    def meaning(self, exam: Examination, tally: Tally) -> str:
+        notes: Notes = exam.memory[self.name]
+        if tally.findings:
+            return tally.findings[0].cls
+        parts = [f"{len(notes.in_field)} in the field"] * bool(notes.in_field)
+        parts += [f"{len(notes.in_real)} in real arithmetic"] * bool(notes.in_real)
+        return f"equal at {' and '.join(parts)}" if parts else ""
+
+
+EXP = {"exp", "exp2", "exp10", "expm1", "sigmoid", "tanh", "sinh", "cosh"}
+EASY = {"add", "sub", "mul", "div", "neg", "fma", "rcp", "dot"}
+
+
+def _bound(functions: set[str]) -> str:
+    """What is proved of a wrong agreement."""
+    if functions & EXP:
+        return "exp: no proved bound"
+    odd = sorted(functions - EASY)
+    rest = f", {', '.join(odd)} by their laws only" if odd else ""
+    return f"wrong with probability at most degree / 4194143 a draw{rest}"
+
+
+def _witness(exam: Examination, case: Case, search: witness.Search) -> tuple[Case, Check] | None:
+    """A concrete input on which the real kernel is wrong: among the starts, else by ascent."""
+    shown = witness.replayed(exam, case, search)
+    if shown is not None:
+        return shown
+    notes: Notes = exam.memory["algebra"]
+    if notes.child is None or notes.child.dead:
+        return None
+    witness.climb(exam, notes.child, case, search, CLIMB_S)
+    return witness.replayed(exam, case, search)
+
+
+def traces(exam: Examination, case: Case) -> tuple[Outcome | None, Outcome | None]:
+    """One call of the kernel and one of the reference, with their traces; None where a call gives no result."""
+    mutated = tuple(n for n, s in exam.sheet.inputs.items() if isinstance(s, TensorSpec) and s.mutated)
+    outcome = exam.run(case, trace=True, mutated=mutated, fresh=False)
+    if not outcome.ok or outcome.trace is None:
+        if outcome.trouble is not None and outcome.trouble.kind == "unsupported":
+            raise Unsupported(outcome.trouble.message, where=outcome.trouble.where or None)
+        return None, None
+    told = [s["launch"].get("function") for s in outcome.trace["steps"] if "launch" in s]
+    if told != [n.get("function") for n in outcome.launches]:
+        raise Unsupported("a trace whose launches are not those that were evaluated")
+    grads: dict[str, Any] = {}
+    if case.recipe.grad:
+        grads = {"requires_grad": case.recipe.wanted, "cotangents": case.cotangents}
+    reference = exam.reference.run(
+        case.inputs, case.recipe.workload, state=case.state, trace=True, mutated=mutated,
+        seed=case.recipe.seed % (1 << 31), **grads,
+    )  # fmt: skip
+    return outcome, reference if reference.ok and reference.trace is not None else None
+
+
+def _results(outcome: Outcome) -> dict[str, Any]:
+    return {**outcome.outputs, **{f"grad of {n}": g for n, g in outcome.grads.items()}}
+
+
+def _with_parameters(exam: Examination, case: Case) -> Case:
+    """A module's parameters become inputs, so that they are symbols like any other."""
+    if case.calling.style != "module":
+        return case
+    own = {
+        f"state.{n}": t.clone() for n, t in case.state.items() if t.is_floating_point() and not n.startswith("init.")
+    }
+    return replace(case, inputs={**case.inputs, **own})
+
+
+def recipes(exam: Examination) -> Iterator[Recipe]:
+    """Small telling sizes: just off tiles, odd, the given ones; then gradients."""
+    first = exam.workload()
+    dtype = "float32" if "float32" in exam.dtypes() else exam.dtypes()[0]
+    first = first.model_copy(update={"dtype": dtype if first.dtype in exam.dtypes() else first.dtype})
+    planned = sizes.plan(exam.sheet, first.dims, hints=sizes.constants(exam.kernel.text), most=12, budget=LARGEST,
+                         seed=exam.seed_for("algebra sizes"))  # fmt: skip
+    small = (
+        [first] if exam.sheet.dims and sizes.elements(exam.sheet, first.dims) <= LARGEST or not exam.sheet.dims else []
+    )
+    chosen = [*[first.model_copy(update={"dims": s.dims}) for s in planned[:2]], *small,
+              *[first.model_copy(update={"dims": s.dims}) for s in planned[2:]]]  # fmt: skip
+    plain = [Recipe(w, seed=exam.seed_for("algebra", i)) for i, w in enumerate(chosen)]
+    yield from plain[:2]
+    if exam.contract.gradients == "promised":
+        yield from _backward(exam, chosen[:1])
+    yield from plain[2:MOST]
+
+
+def _backward(exam: Examination, workloads: list[Workload]) -> Iterator[Recipe]:
+    for w in workloads:
+        recipe = Recipe(w, seed=exam.seed_for("algebra backward"))
+        names = differentiable(exam, recipe)
+        if names:
+            yield replace(recipe, grad=True, wanted=names)
+
+
+def _short(where: str) -> str:
+    return where.rpartition("/")[2]
+
+
+GATE = Algebra()
