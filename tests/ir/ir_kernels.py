@@ -515,3 +515,12 @@ def wider_read(x, y, BLOCK: tl.constexpr):
 def tanh_of_half(x, N: tl.constexpr):
     i = tl.arange(0, N)
     tl.store(x + i, libdevice.tanh(tl.load(x + i)))
+
+
+@triton.jit
+def ragged_rows(x, y, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    for j in range(0, row + 1):
+        v = tl.load(y + (row * n + j) * BLOCK + i)
+        tl.store(y + (row * n + j) * BLOCK + i, v + tl.load(x + i))

@@ -228,3 +228,15 @@ def test_a_compiled_kernel_runs_again():
     assert torch.equal(y, x * 3 + 5)
     with pytest.raises(KernelError, match="takes 3 runtime arguments, got 1"):
         launch.run(compiled, (1,), (50,))
+
+
+def test_programs_that_leave_a_loop_early_are_not_taken_for_others():
+    n, block = 12, 16
+    x, y = torch.randn(block), torch.zeros(n, n, block)
+    result = launch.run(K.ragged_rows, (n,), (x, y, n, block))
+    assert result.clean, result.races
+    writer = result.writes["y"].program.reshape(n, n, block)
+    for row in range(n):
+        assert bool((writer[row, : row + 1] == row + 1).all())
+        assert bool((writer[row, row + 1 :] == 0).all())
+    assert torch.equal(y.reshape(n * n, block)[0], x)

@@ -44,8 +44,7 @@ class Evaluator:
             v for op in program.ops() for _, vs in op.successors for v in vs
         }
         self.frame: Frame
-        self.pids: dict[tuple[int, int], Tensor] = {}
-        self.mines: dict[tuple[int, tuple[int, ...]], Tensor] = {}
+        self.mines: dict[tuple[int, ...], tuple[Lanes, Tensor]] = {}
 
     @property
     def lanes(self) -> Lanes:
@@ -55,7 +54,6 @@ class Evaluator:
         """Evaluates programs ``ids`` (ascending positions in launch order) of the entry function."""
         self.frame = Frame(None, Lanes(ids, len(ids)))
         self.mines.clear()
-        self.pids.clear()
         self.function(self.program.entry, args)
 
     # -- services for rules
@@ -71,19 +69,17 @@ class Evaluator:
 
     def mine(self, off: Tensor) -> Tensor:
         """Each element's program plus one, flat, for offsets with all lanes."""
-        key = (id(self.lanes), tuple(off.shape))
-        got = self.mines.get(key)
-        if got is None or len(got) != off.numel():
-            ids = (self.lanes.ids + 1).to(torch.int32)
-            per = off.numel() // max(1, off.shape[0])
-            if off.shape[0] != self.lanes.n:
-                ids = ids[:1].expand(off.shape[0])
-            got = ids.reshape(-1, 1).expand(-1, per).reshape(-1)
-            if len(self.mines) > 32:
-                self.mines.clear()
-            self.mines[key] = got
-            self.keep = self.lanes
-        return got
+        lanes = self.lanes
+        kept = self.mines.get(tuple(off.shape))
+        if kept is not None and kept[0] is lanes:
+            return kept[1]
+        ids = (lanes.ids + 1).to(torch.int32)
+        if off.shape[0] != lanes.n:
+            ids = ids[:1].expand(off.shape[0])
+        per = off.numel() // max(1, off.shape[0])
+        out = ids.reshape(-1, 1).expand(-1, per).reshape(-1)
+        self.mines[tuple(off.shape)] = (lanes, out)
+        return out
 
     def splat(self, x: Any, shape: tuple[int, ...]) -> Any:
         """A scalar value spread over a tile, as a view."""
