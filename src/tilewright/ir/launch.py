@@ -120,5 +120,5 @@ def waits(program: Program) -> bool:
 
 
 def synchronises(program: Program, used: set[int]) -> bool:
-    """Whether programs may order themselves: an atomic's old value is used, as by locks, tickets and "last one" counters."""
+    """Whether programs may order themselves: an atomic's old value is used, as by locks, tickets and counters."""
     return any(op.name.startswith("tt.atomic") and any(r in used for r in op.results) for op in program.ops())
