@@ -13,13 +13,15 @@ ENTRIES = ("ModelNew", "custom_kernel", "kernel", "run", "candidate", "forward")
 
 
 class Kernel(Model):
-    """``files`` maps each file (name relative to the entry file) to its sha256; ``path`` is the entry file."""
+    """``files`` maps each file (name relative to the entry file) to its sha256; ``path`` is the entry file.
+    ``destination``: it takes its outputs as further arguments (flashinfer-bench)."""
 
     path: str
     language: str
     entry: str
     files: dict[str, str]
     text: str
+    destination: bool = False
 
     def sha256(self) -> str:
         """Identity over all files, entry and language."""
@@ -28,7 +30,7 @@ class Kernel(Model):
 
 
 def read(spec: str, language: str | None = None) -> Kernel:
-    """Kernel from ``file`` or ``file::entry``. Raises KernelError for a missing or unreadable file, a syntax error,
+    """Kernel from ``file``, ``file::entry``, or a flashinfer-bench Solution (``.json``). Raises KernelError for a missing or unreadable file, a syntax error,
     or no entry point."""
     name, _, entry = spec.partition("::")
     path = Path(name)
@@ -36,6 +38,10 @@ def read(spec: str, language: str | None = None) -> Kernel:
         raise KernelError(
             f"kernel file '{name}' does not exist", remedy="check the path; a kernel is FILE or FILE::ENTRY"
         )
+    if path.suffix == ".json":
+        from .solution import read_solution
+
+        return read_solution(path)
     raw = path.read_bytes()
     try:
         text = raw.decode()

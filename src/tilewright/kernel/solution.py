@@ -6,9 +6,19 @@ import hashlib
 import json
 from pathlib import Path, PurePosixPath
 
+import platformdirs
+
 from ..errors import KernelError
 from .kernel import Kernel
 from .kernel import read as read_kernel
+
+
+def read_solution(path: Path) -> Kernel:
+    """A Solution as a kernel; its sources are written below the user's cache folder, under the hash of the Solution."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    folder = Path(platformdirs.user_cache_dir("tilewright")) / "solutions" / digest
+    kernel, destination = solution_to_kernel(path, folder)
+    return kernel.model_copy(update={"destination": destination})
 
 
 def solution_to_kernel(path: Path, folder: Path) -> tuple[Kernel, bool]:

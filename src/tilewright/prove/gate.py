@@ -133,6 +133,8 @@ class Gate:
             status, reason = "fail", tally.findings[0].summary
         elif not tally.cases and tally.silent:
             status, reason = "inconclusive", tally.silent[0]
+        elif not tally.cases and role == "core":
+            status, reason = "inconclusive", f"the reference gives no result on any of {tally.skipped} cases"
         elif not tally.cases:
             status, reason = "not applicable", reason or f"no case differs here ({tally.skipped} skipped)"
         elif tally.silent and role == "core":

@@ -270,6 +270,21 @@ def least(sheet: TaskSheet, start: Mapping[str, int]) -> Dims:
     return dims
 
 
+def reduced(sheet: TaskSheet, start: Mapping[str, int], most: int) -> Dims:
+    """``start`` with its longest dims halved, as long as that is lawful, until a call touches at most ``most`` elements:
+    a power of two stays one, so that what holds at a multiple of the tile is still tried at one."""
+    dims = dict(start)
+    while elements(sheet, dims) > most:
+        for name in sorted(dims, key=lambda n: -dims[n]):
+            half = {**dims, name: dims[name] // 2}
+            if dims[name] >= 2 and legal(sheet, half):
+                dims = half
+                break
+        else:
+            return dims
+    return dims
+
+
 def extremes(sheet: TaskSheet, start: Mapping[str, int]) -> list[Sizing]:
     """Each dim long, the others as small as they get: 16 Ki, and above the 65535 programs that a grid axis holds."""
     base = least(sheet, start)

@@ -46,12 +46,25 @@ class PythonLoaded:
         """The callable over named inputs (see ``task/calling.py``)."""
         if how.style == "module":
             return module_caller(self.entry, how, state)
-        if how.style in ("keywords", "destination"):
+        if how.style == "destination":
+            return destination_caller(self.entry, how)
+        if how.style == "keywords":
             return lambda inputs: self.entry(**inputs)
         if how.structure is not None:
             structure = how.structure
             return lambda inputs: self.entry(*tree.unflatten(structure, inputs))
         return lambda inputs: self.entry(*inputs.values())
+
+
+def destination_caller(entry: Any, how: Calling) -> Callable[[Inputs], Any]:
+    """``run(*inputs, *outputs)``: the outputs are made here, as empty as ``torch.empty`` leaves them, and returned."""
+
+    def call(inputs: Inputs) -> Any:
+        made = [torch.empty(o["shape"], dtype=getattr(torch, o["dtype"])) for o in how.outputs]
+        entry(*inputs.values(), *made)
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return call
 
 
 def module_caller(entry: Any, how: Calling, state: dict[str, torch.Tensor]) -> Callable[[Inputs], Any]:

@@ -255,6 +255,15 @@ class ReferenceSession(Session):
         ``requires_grad``, ``cotangents``, ``seed``, ``observe``."""
         return self.run_many([{"inputs": inputs, "workload": workload, **options}])[0]
 
+    def check(self, inputs: Inputs, outcome: Outcome) -> tuple[bool | None, str]:
+        """What the problem's own checker says of a result; None: it says nothing."""
+        tensors, scalars = split(inputs)
+        head = {"do": "check", "order": list(inputs), "scalars": scalars, "tree": outcome.tree}
+        answer, _ = self.request(head, (Bundle.pack(tensors), Bundle.pack(outcome.outputs)))
+        if "error" in answer:
+            return None, str(trouble(answer["error"]))
+        return answer["ok"], str(answer["message"])
+
     def run_many(self, runs: list[dict[str, Any]]) -> list[Outcome]:
         """Several runs in one message; each is a dict of the arguments of ``run``."""
         requests = [self._request(**r) for r in runs]

@@ -29,7 +29,8 @@ class Interface(Gate):
     def cases(self, exam: Examination) -> Iterable[Case]:
         first = exam.workload()
         for dtype in exam.dtypes():
-            yield exam.make(Recipe(first.model_copy(update={"dtype": dtype}), seed=exam.seed_for("interface", dtype)))
+            yield exam.make(Recipe(first.model_copy(update={"dtype": dtype}), seed=exam.seed_for("interface", dtype),
+                                   extra=(("state", "given"),)))  # fmt: skip
 
     def check(self, exam: Examination, case: Case) -> Check:
         truth = exam.truth(case)
