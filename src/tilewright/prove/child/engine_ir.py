@@ -12,6 +12,7 @@ from ...ir import launch
 from ...ir.domains.machine import Machine
 from ...ir.records import Result
 from .device_source import DeviceSource, decode
+from .footprint import footprint
 from .transport import Bundle
 
 SHOWN = 8
@@ -48,7 +49,7 @@ class IrEngine:
             e.tilewright_kind = "unsupported"  # type: ignore[attr-defined]
             raise
         if len(results) == 1:
-            return describe(results[0])
+            return {**describe(results[0]), **footprint(results[0], bundle)}
         both = [describe(r) for r in results]
         return {k: sum(b[k] for b in both) if k == "programs" else [x for b in both for x in b[k]] for k in both[0]}
 
@@ -70,7 +71,8 @@ def describe(r: Result) -> dict[str, Any]:
         "faults": [{"kind": f.kind, "where": f.where, "argument": f.argument, "offset": f.offset, "size": f.size,
                     "program": list(f.program), "count": f.count, "text": str(f)} for f in r.faults[:SHOWN]],
         "races": [{"kind": x.kind, "where": x.where, "argument": x.argument, "offset": x.offset, "count": x.count,
-                   "same_value": x.same_value, "text": str(x)} for x in r.races[:SHOWN]],
+                   "same_value": x.same_value,
+                   "programs": list(x.programs), "text": str(x)} for x in r.races[:SHOWN]],
         "undefined": [{"kind": u.kind, "where": u.where, "count": u.count, "message": u.message}
                       for u in r.undefined[:SHOWN]],
         "programs": r.evaluated,

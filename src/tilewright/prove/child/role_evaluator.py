@@ -87,7 +87,8 @@ class Role:
     def launch(self, head: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Compute one launch and note it."""
         mode = self.mode if self.only is None or self.only == len(self.launches) else "normal"
-        note: dict[str, Any] = {"function": str(head.get("function")), "grid": head.get("grid")}
+        note: dict[str, Any] = {"function": str(head.get("function")), "grid": head.get("grid"),
+                                "storages": head.get("storages", {})}  # fmt: skip
         self.launches.append(note)
         try:
             if mode == "fail":

@@ -66,7 +66,8 @@ class Outcome:
 
     ``changed``: inputs whose bytes changed. ``damage``: guard zones written, with the number of bytes. ``alias``:
     output to input that shares its memory. ``launches``: the evaluator's own log. ``seen``: torch operations that the
-    child reports. ``places``: where outputs lie, by the child's word (storage as the launches number it). ``stale``: outputs kept from earlier calls that this one changed. ``patched``: functions that the
+    child reports. ``places``: where outputs lie, by the child's word (storage as launches number it).
+    ``stale``: outputs kept from earlier calls that this one changed. ``patched``: functions that the
     candidate replaced. ``late``: outputs that changed after the call. ``grads_again``: of a second backward.
     """
 

@@ -9,7 +9,8 @@ from functools import cache
 from ..gate import Gate
 
 ORDER = ("task audit", "interface", "values", "shapes", "written", "purity", "honesty", "determinism",
-         "special values", "accumulation", "strides", "gradients", "batch invariance", "metamorphic", "algebra")  # fmt: skip
+         "special values", "accumulation", "strides", "gradients", "batch invariance", "metamorphic",
+         "coverage", "races", "bounds", "configurations", "resources", "rounding", "algebra")  # fmt: skip
 
 
 @cache

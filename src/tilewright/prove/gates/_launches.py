@@ -1,0 +1,110 @@
+"""The launches of sampled calls, evaluated once and looked at by several gates: bounds, races, coverage, rounding.
+
+The cases are few and small: the given sizes, sizes off every tile, many programs of little work, another layout, and a
+backward pass where the contract promises gradients. The log of a launch (``prove/child/footprint.py``) is the
+evaluator's own: the candidate can't change it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import TaskError
+from .. import sizes
+from ..case import Case, Recipe
+from ..child.session import Outcome
+
+if TYPE_CHECKING:
+    from ..examination import Examination
+
+MOST = 6
+BUDGET = 8192
+KEY = "launches of sampled calls"
+SPANS = 2  # programs whose tiles meet are found only where there are several
+
+
+@dataclass
+class Held:
+    """Cases and what they gave in one child."""
+
+    cases: list[Case] = field(default_factory=list)
+    outcomes: dict[int, tuple[Any, Outcome]] = field(default_factory=dict)
+
+
+def absent(exam: Examination) -> str:
+    """Why there are no launches to look at; empty if there may be."""
+    return "" if exam.kernel.language == "triton" else "only Triton kernels have launches that are evaluated"
+
+
+def sampled(exam: Examination) -> Iterator[Case]:
+    """The shared cases; the same ones for every gate of an examination."""
+    held: Held = exam.memory.setdefault(KEY, Held())
+    if not held.cases:
+        held.cases = list(_made(exam))
+    yield from held.cases
+
+
+def outcome_of(exam: Examination, case: Case) -> Outcome:
+    """The call's outcome with its launches: computed once in the child that is alive, anew in another."""
+    held: Held = exam.memory.setdefault(KEY, Held())
+    session = exam.session()
+    got = held.outcomes.get(id(case))
+    if got is not None and got[0] is session:
+        return got[1]
+    outcome = exam.run(case)
+    if any(c is case for c in held.cases):
+        held.outcomes[id(case)] = (session, outcome)
+    return outcome
+
+
+def _made(exam: Examination) -> Iterator[Case]:
+    for recipe in (*_forward(exam), *_backward(exam)):
+        try:
+            yield exam.make(recipe)
+        except TaskError:
+            continue
+
+
+def _forward(exam: Examination) -> Iterable[Recipe]:
+    first = exam.workload()
+    planned = sizes.plan(exam.sheet, first.dims, hints=sizes.constants(exam.kernel.text), most=MOST, budget=BUDGET)
+    layouts = ("contiguous", "transposed", "contiguous", "sliced", "contiguous", "contiguous")
+    dtypes = exam.dtypes()
+    for i, dims in enumerate([first.dims, *(s.dims for s in planned)]):
+        w = first.model_copy(update={"dims": dims, "dtype": dtypes[i % len(dtypes)]})
+        layout = layouts[i % len(layouts)] if exam.contract.layouts == "promised" else "contiguous"
+        yield Recipe(w, layout=layout, seed=exam.seed_for("launches", i))
+
+
+def _backward(exam: Examination) -> Iterable[Recipe]:
+    if exam.contract.gradients != "promised" or exam.contract.random:
+        return ()
+    from .gradients import recipes
+
+    return [r for _, r in zip(range(2), recipes(exam), strict=False)]
+
+
+def computed(outcome: Outcome) -> list[dict[str, Any]]:
+    """Launches that were evaluated and are described in full."""
+    return [n for n in outcome.launches if "writes" in n]
+
+
+def short(where: str) -> str:
+    """``file:line`` without folders."""
+    name, _, line = where.rpartition(":")
+    return f"{Path(name).name}:{line}" if name else where
+
+
+def plain(text: str) -> str:
+    """A launch record's words with file names in place of paths."""
+    return re.sub(r"(/[^\s:]+/)([^/\s:]+:\d+)", r"\2", text)
+
+
+def count(n: int, what: str) -> str:
+    """``3 launches``, ``1 launch``."""
+    plural = what + ("es" if what.endswith(("ch", "s")) else "s")
+    return f"{n} {what if n == 1 else plural}"
