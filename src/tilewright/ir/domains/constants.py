@@ -52,6 +52,9 @@ def number(value: float, elem: str) -> Number:
         if root is not None:
             name, target = root
             return Number(sign * target, None, name, sign, (size - target) / target)
+        ratio = _ratio(value, elem)
+        if ratio is not None:
+            return Number(float(ratio), ratio, error=float((Fraction(value) - ratio) / ratio))
     exact = shortest(value, elem)
     return Number(float(exact), exact, error=float((Fraction(value) - exact) / exact))
 
@@ -63,11 +66,26 @@ def _short(value: float) -> bool:
 
 
 def _root(size: float, unit: float) -> tuple[str, float] | None:
-    """``1/sqrt(n)`` for an integer n that is no square, if that is what ``size`` is."""
+    """``1/sqrt(n)`` or ``sqrt(n)`` for an integer n that is no square, if that is what ``size`` is."""
+    whole = round(size * size) if 1 < size < math.sqrt(LARGEST_ROOT) else 0
+    if whole > 1 and math.isqrt(whole) ** 2 != whole and abs(size - math.sqrt(whole)) <= unit:
+        if math.sqrt(whole + 1) - math.sqrt(whole) > 64 * unit:
+            return f"sqrt({whole})", math.sqrt(whole)
+        return None
     n = round(1 / (size * size)) if size > 1 / math.sqrt(LARGEST_ROOT) else 0
     if n > 1 and math.isqrt(n) ** 2 != n and abs(size - 1 / math.sqrt(n)) <= unit and _telling(size, unit, n):
         return f"1/sqrt({n})", 1 / math.sqrt(n)
     return None
+
+
+def _ratio(value: float, elem: str) -> Fraction | None:
+    """The quotient of small integers that rounds to exactly ``value`` and is no short decimal: 1/3, 1/37."""
+    most = 1 << 16 if elem == "f64" else 128
+    found = Fraction(value).limit_denominator(most)
+    if found.denominator < 3 or len(str(abs(shortest(value, elem).numerator))) < (15 if elem == "f64" else 7):
+        return None
+    gap = abs(Fraction(value) - found)
+    return found if found and gap <= Fraction(2) ** (math.frexp(value)[1] - _MANTISSA.get(elem, 24) - 1) else None
 
 
 def _telling(size: float, unit: float, n: int) -> bool:

@@ -120,6 +120,8 @@ class Field(Domain):
             return int(self._draw(())), int(self._draw(()))
         if name == "e":
             return self.g, None
+        if name.startswith("sqrt(") and name[5:-1].isdigit():
+            return root(whole(int(name[5:-1])))
         if name.startswith("1/sqrt("):
             inner = name[7:-1]
             return inv(root(times(whole(2), get("pi")) if inner == "2*pi" else whole(int(inner))))
