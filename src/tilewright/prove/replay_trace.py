@@ -35,11 +35,13 @@ LARGE_CONSTANT = 4096
 
 @dataclass
 class Storage:
-    """``data`` is flat; ``fresh``: nothing has been written since it was allocated."""
+    """``data`` is flat; ``fresh``: nothing has been written since it was allocated; ``lost``: why what it holds can't be
+    followed (it matters only where something reads it)."""
 
     data: Any
     dtype: torch.dtype
     fresh: bool = False
+    lost: Unsupported | None = None
 
 
 class Replay:
@@ -69,9 +71,25 @@ class Replay:
             self.calls.where = step.get("where", "")
             if "launch" in step:
                 self.launch(step["launch"], step["tensors"])
-            else:
+                continue
+            try:
                 self.operation(step)
+            except Unsupported as e:
+                self.lose(step, e)
         return {n: self.read(place) for n, place in trace["outputs"].items()}
+
+    def lose(self, step: Mapping[str, Any], why: Unsupported) -> None:
+        """An operation that can't be followed: its results are lost, which matters once they are read."""
+        made = [o["t"] for o in walk_out(step["out"]) if "t" in o]
+        if not made:
+            raise why
+        for place in made:
+            if place[0] < 0:
+                raise why
+            held = self.storages.get(place[0])
+            if held is None:
+                held = self.storages[place[0]] = Storage(torch.empty(0), getattr(torch, place[4]))
+            held.lost = held.lost or why
 
     # -- places
     def storage(self, place: list[Any]) -> Storage:
@@ -82,7 +100,7 @@ class Replay:
             found = self.storages[sid] = (
                 self.captured_storage(sid, dtype) if sid in self.captured else self.new(sid, dtype)
             )
-        if found.dtype != dtype:
+        if found.dtype != dtype and found.lost is None:
             found = self.storages[sid] = self.retyped(sid, found, dtype)
         return found
 
@@ -150,6 +168,8 @@ class Replay:
 
     def read(self, place: list[Any]) -> Value:
         found = self.storage(place)
+        if found.lost is not None:
+            raise found.lost
         shape = tuple(place[2])
         size = found.data.shape[0]
         if self.whole(place, size):
@@ -164,7 +184,10 @@ class Replay:
     def write(self, place: list[Any], value: Value) -> None:
         found = self.storage(place)
         data = struct(value.data, lambda t: t.expand(tuple(place[2])).reshape(-1))
-        if self.whole(place, found.data.shape[0]):
+        size = self.sizes[place[0]] // found.dtype.itemsize
+        if found.lost is not None and not self.whole(place, size):
+            return
+        if self.whole(place, size):
             if isinstance(data, torch.Tensor):  # memory of its own: a launch tells buffers apart by address
                 data = data.clone() if found.dtype in TORCH_FLOATS else data.to(found.dtype).clone()
             self.storages[place[0]] = Storage(data, found.dtype)
@@ -282,6 +305,8 @@ class Replay:
         if place is None:
             return v
         found = self.storage(place)
+        if found.lost is not None:
+            raise found.lost
         dtype = found.dtype
         if not isinstance(v, torch.Tensor) and not hasattr(v, "block_shape"):  # reinterpreted
             raise Unsupported("a reinterpreted pointer argument", where=self.calls.where or None)

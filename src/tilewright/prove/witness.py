@@ -1,8 +1,9 @@
 """Witness: from a difference between two formulas to a concrete input on which the kernel is wrong.
 
-Starts are the hostile families of ``task/values.py`` at the traced sizes; both programs are evaluated in real arithmetic
-on each; from the most telling ones gradient ascent drives the difference up. What is found is rounded to the case's dtype
-and replayed on the real kernel: only what fails there, against the oracle and its budget, is a witness.
+Starts are the hostile families of ``task/values.py`` at the traced sizes; both programs are evaluated in real
+arithmetic on each; from the most telling ones gradient ascent drives the difference up. What is found is rounded to
+the case's dtype and replayed on the real kernel: only what fails there, against the oracle and its budget, is a
+witness.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ CLIMBS = 4
 
 @dataclass
 class Search:
-    """What was looked at: the number of starts and of ascent steps' rounds, the worst difference in real arithmetic, and
-    the cases most worth replaying, best first."""
+    """What was looked at: the number of starts and of ascent steps' rounds, the worst difference in real arithmetic,
+    and the cases most worth replaying, best first."""
 
     starts: int = 0
     compared: int = 0
@@ -45,7 +46,8 @@ class Search:
 
 
 def starts(exam: Examination, case: Case, most: int = STARTS) -> list[dict[str, torch.Tensor]]:
-    """Inputs of hostile families at the case's sizes; integers are the case's own, since the path may depend on them."""
+    """Inputs of hostile families at the case's sizes; integers are the case's own, since the path may depend on
+    them."""
     found = []
     families = ("natural", *values.FAMILIES)
     for i in range(most):

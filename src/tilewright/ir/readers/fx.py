@@ -1,7 +1,7 @@
 """FX: a composite torch operation as elementary ones, through make_fx and the decompositions that torch ships.
 
-Only sizes, strides and dtypes of the arguments are needed (FakeTensor). Nothing of the user's runs here: what is lowered
-are single aten operations, as a trace names them.
+Only sizes, strides and dtypes of the arguments are needed (FakeTensor). Nothing of the user's runs here: what is
+lowered are single aten operations, as a trace names them.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """``nodes`` in order; ``outputs`` are Refs, in the order of the operation's results. ``constants``: tensors that the
-    decomposition itself makes, by number."""
+    """``nodes`` in order; ``outputs`` are Refs, in the order of the operation's results. ``constants``: tensors that
+    the decomposition itself makes, by number."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Ref | None, ...]
@@ -99,10 +99,10 @@ def lower(op: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Graph:
         return op(*(_fill(a, tensors) for a in slots), **{k: _fill(v, tensors) for k, v in named.items()})
 
     try:
-        with FakeTensorMode() as mode, torch.no_grad():
+        with FakeTensorMode(), torch.no_grad():
             fakes = [torch.empty_strided(m.shape, m.strides, dtype=m.dtype) for m in metas]
             traced = make_fx(call, decomposition_table=table(), _allow_non_fake_inputs=True)(*fakes)
-        del mode
+
     except Exception as e:
         raise Unsupported(
             f"{op} (its decomposition fails: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''})"

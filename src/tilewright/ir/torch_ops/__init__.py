@@ -3,10 +3,10 @@
     @rule("rsqrt")
     def rsqrt(c, x): return c.apply("rsqrt", x)
 
-``c`` is a Context: the domain's arithmetic, the source line, and the sizes and dtypes of the results. A rule gets Values
-and plain Python arguments in the order of the aten schema, and returns float data (or integer tensors), one or a tuple.
-The same rules serve kernels and references. What has no rule is lowered by ``readers/fx.py`` to operations that have
-one; what has none then is Unsupported.
+``c`` is a Context: the domain's arithmetic, the source line, and the sizes and dtypes of the results. A rule gets
+Values and plain Python arguments in the order of the aten schema, and returns float data (or integer tensors), one or
+a tuple. The same rules serve kernels and references. What has no rule is lowered by ``readers/fx.py`` to operations
+that have one; what has none then is Unsupported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Calling an aten operation on Values: by its rule, on plain integers as torch does it, or lowered to other operations."""
+"""Calling an aten operation on Values: by its rule, on plain integers as torch does it, or lowered to other
+operations."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from ..values import struct
 from . import load
 from .context import TORCH_FLOATS, Context, Expected, Value
 
-RANDOM = ("rand", "bernoulli", "normal", "uniform", "dropout", "multinomial", "exponential", "cauchy", "geometric", "poisson",
-          "log_normal", "rrelu")  # fmt: skip
+RANDOM = ("rand", "bernoulli", "normal", "uniform", "dropout", "multinomial", "exponential", "cauchy", "geometric",
+          "poisson", "log_normal", "rrelu")  # fmt: skip
 _graphs: dict[Any, fx.Graph] = {}
 
 
@@ -69,6 +70,8 @@ class Calls(Context):
             if not is_float and isinstance(data, torch.Tensor) and data.dtype != e.dtype:
                 data = data.to(e.dtype)
             if tuple(data.shape) != e.shape:
+                if data.shape.numel() not in (1, torch.Size(e.shape).numel()) and len(data.shape) > len(e.shape):
+                    raise Unsupported(f"aten.{self.name} (its rule gives sizes {tuple(data.shape)})")
                 data = struct(data, lambda t: _fit(t, e.shape))  # noqa: B023
             values.append(Value(data, e.dtype))
         return values

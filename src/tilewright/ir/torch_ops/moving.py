@@ -1,7 +1,7 @@
 """Operations that only move elements: done on the elements' numbers, then gathered. One rule serves them all.
 
-Each float argument is replaced by a tensor of numbers, the operation itself runs on those, and what comes out says which
-element of which argument stands where. Values put in from outside (padding, fills) get numbers too.
+Each float argument is replaced by a tensor of numbers, the operation itself runs on those, and what comes out says
+which element of which argument stands where. Values put in from outside (padding, fills) get numbers too.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from ..values import struct, struct_n
 from . import rule
 from .context import TORCH_FLOATS, Context, Value
 
-UNARY = ("view _unsafe_view reshape permute t transpose expand squeeze unsqueeze select slice flip roll repeat diagonal unfold "
-         "narrow index_select gather index movedim swapaxes squeeze_copy view_copy").split()  # fmt: skip
-JOINING = ("cat stack split split_with_sizes unbind chunk tril triu slice_scatter select_scatter diagonal_scatter index_copy "
-           "concat hstack vstack take_along_dim rot90 pixel_shuffle pixel_unshuffle channel_shuffle block_diag diag_embed "
-           "masked_scatter masked_select tile expand_copy permute_copy").split()  # fmt: skip
+UNARY = (
+    "view", "_unsafe_view", "reshape", "permute", "t", "transpose", "expand", "squeeze", "unsqueeze", "select", "slice",
+    "flip", "roll", "repeat", "diagonal", "unfold", "narrow", "index_select", "gather", "index", "movedim", "swapaxes",
+    "squeeze_copy", "view_copy",
+)  # fmt: skip
+JOINING = (
+    "cat", "stack", "split", "split_with_sizes", "unbind", "chunk", "tril", "triu", "slice_scatter", "select_scatter",
+    "diagonal_scatter", "index_copy", "concat", "hstack", "vstack", "take_along_dim", "rot90", "pixel_shuffle",
+    "pixel_unshuffle", "channel_shuffle", "block_diag", "diag_embed", "masked_scatter", "masked_select", "tile",
+    "expand_copy", "permute_copy",
+)  # fmt: skip
 VALUED = {"constant_pad_nd": (2, 0.0), "scatter": (3, 0.0), "index_fill": (3, 0.0)}
 
 

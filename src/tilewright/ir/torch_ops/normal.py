@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import torch
 
 from ...errors import Unsupported
 from ..values import struct
@@ -39,8 +42,6 @@ def affine(c: Context, x: Any, weight: Any, bias: Any) -> Any:
 
 @rule("_fused_rms_norm")
 def rms_norm(c: Context, x: Value, shape: list[int], weight: Any, eps: float | None) -> Any:
-    import torch
-
     dims = list(range(x.dim() - len(shape), x.dim()))
     n = 1
     for d in dims:
@@ -86,3 +87,23 @@ def batch_norm(c: Context, x: Value, weight: Any, bias: Any, *args: Any) -> Any:
     out = affine(c, c.apply("mul", c.apply("sub", x, mean), scale), column(weight), column(bias))
     empty = not training
     return out, *(struct(v, lambda t: t.reshape(-1)[: 0 if empty else None]) for v in (mean, scale))
+
+
+@rule("_scaled_dot_product_flash_attention_for_cpu")
+def attention(c: Context, q: Value, k: Value, v: Value, dropout: float = 0.0, causal: bool = False, *,
+              attn_mask: Any = None, scale: float | None = None) -> Any:  # fmt: skip
+    """Output and the logarithm of the sum of exponentials."""
+    if dropout:
+        raise Unsupported("attention with dropout", where=c.where)
+    scores = c.dot(q, struct(k.data, lambda t: t.transpose(-2, -1)))
+    scores = c.apply("mul", scores, 1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if isinstance(attn_mask, Value):
+        scores = c.apply("add", scores, attn_mask)
+    if causal:
+        keep = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        scores = c.select(keep, scores, c.number(-math.inf))
+    top = c.fold("maximum", scores, [-1], True)
+    e = c.apply("exp", c.apply("sub", scores, top))
+    total = c.fold("add", e, [-1], True)
+    out = c.dot(c.apply("div", e, total), v)
+    return out, struct(c.apply("add", top, c.apply("log", total)), lambda t: t.squeeze(-1))

@@ -108,11 +108,11 @@ def _convolved(c: Context, x: Any, w: Any, stride: list[int], dilation: list[int
     spatial = list(cut.shape[2 : 2 + rank])
     per = channels // groups
     taps = per * math.prod(w.shape[2:])
-    order = [0, 2, *range(3, 3 + rank), 1, *range(3 + rank, 3 + 2 * rank)]  # n, out…, channels of a group, taps…
+    order = [0, 1, *range(3, 3 + rank), 2, *range(3 + rank, 3 + 2 * rank)]  # group, n, out…, channels of a group, taps…
 
     def rows(t: torch.Tensor) -> torch.Tensor:
         split = t.reshape(n, groups, per, *t.shape[2:]).movedim(1, 0)
-        return split.permute(0, *[o + 1 for o in order]).reshape(groups, -1, taps)
+        return split.permute(order).reshape(groups, -1, taps)
 
     left = struct(cut, rows)
     right = struct(w, lambda t: t.reshape(groups, -1, taps).transpose(1, 2))
@@ -124,7 +124,8 @@ def _convolved(c: Context, x: Any, w: Any, stride: list[int], dilation: list[int
 
 def _turned(c: Context, x: Any, w: Any, stride: list[int], padding: list[int], dilation: list[int], extra: list[int],
             groups: int) -> Any:  # fmt: skip
-    """A transposed convolution as a plain one: input spread out by the stride, filters flipped, in and out exchanged."""
+    """A transposed convolution as a plain one: input spread out by the stride, filters flipped, in and out
+    exchanged."""
     rank = len(stride)
     spread = c.full([*x.shape[:2], *[(s - 1) * d + 1 for s, d in zip(x.shape[2:], stride, strict=True)]], 0.0)
     spread = struct(spread, lambda t: t.clone(memory_format=torch.contiguous_format))
@@ -160,7 +161,7 @@ def avg_pool(c: Context, x: Value, kernel: Any, stride: Any = None, padding: Any
     stride = per_axis(stride or kernel, rank)
     padding = per_axis(padding, rank)
     sums = _pooled(c, "add", x, kernel, stride, padding, [1] * rank, 0.0, ceil_mode)
-    if divisor_override or count_include_pad and not ceil_mode:
+    if divisor_override or (count_include_pad and not ceil_mode):
         return c.apply("div", sums, float(divisor_override or math.prod(kernel)))
     ones = Value(c.full(x.shape, 1.0), x.dtype)
     return c.apply("div", sums, _pooled(c, "add", ones, kernel, stride, padding, [1] * rank, 0.0, ceil_mode))
@@ -171,8 +172,8 @@ def _pool_rank(c: Context) -> int:
     return int(name[name.index("pool") + 4])
 
 
-def _pooled(c: Context, how: str, x: Value, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int],
-            value: float, ceil_mode: bool) -> Any:  # fmt: skip
+def _pooled(c: Context, how: str, x: Value, kernel: list[int], stride: list[int], padding: list[int],
+            dilation: list[int], value: float, ceil_mode: bool) -> Any:  # fmt: skip
     rank = len(kernel)
     data = padded(c, x.data, padding, value)
     for i in range(rank):  # the last window may hang over the edge

@@ -1,11 +1,12 @@
 """Algebra: kernel and reference are the same formula.
 
 One call of each is traced and both traces are evaluated in the same number systems. In a finite field equal formulas
-agree on every draw and different ones practically never do, whatever the size of the difference: a term of 1e-6 shows as
-surely as one of 1. Where the field does not reach (or knows a law too few), both are compared in real arithmetic over
-hostile inputs. What differs is driven to a concrete input and replayed on the real kernel; only then it is *wrong*; without
-one it *deviates*, which rejects where the contract says ``algebra: exact``. It proves nothing about rounding, races, or other
-sizes and paths than those traced. Sources: Mirage (OSDI 2025); Li & Wu (ITCS 2026); Schwartz (1980), Zippel (1979).
+agree on every draw and different ones practically never do, whatever the size of the difference: a term of 1e-6 shows
+as surely as one of 1. Where the field does not reach (or knows a law too few), both are compared in real arithmetic
+over hostile inputs. What differs is driven to a concrete input and replayed on the real kernel; only then it is
+*wrong*; without one it *deviates*, which rejects where the contract says ``algebra: exact``. It proves nothing about
+rounding, races, or other sizes and paths than those traced. Sources: Mirage (OSDI 2025); Li & Wu (ITCS 2026);
+Schwartz (1980), Zippel (1979).
 """
 
 from __future__ import annotations
@@ -174,7 +175,8 @@ class Algebra(Gate):
             if not search.compared:
                 return Check(silent=why or "nothing to compare in real arithmetic")
             if search.starts < most:
-                return Check(silent=f"only {search.starts} of {most} starts fit the time" + (f"; {why}" if why else ""))
+                why = why or f"{seen.count} of {seen.total} elements differ at {_short(seen.where)}"
+                return Check(silent=f"only {search.starts} of {most} starts fit the time (field: {why})")
             notes.in_real.append(str(case))
             notes.starts = max(notes.starts, search.starts)
             notes.worst = max(notes.worst, worst.relative)
@@ -280,7 +282,9 @@ def recipes(exam: Examination) -> Iterator[Recipe]:
     planned = sizes.plan(exam.sheet, first.dims, hints=sizes.constants(exam.kernel.text), most=12, budget=LARGEST,
                          seed=exam.seed_for("algebra sizes"))  # fmt: skip
     small = (
-        [first] if exam.sheet.dims and sizes.elements(exam.sheet, first.dims) <= LARGEST or not exam.sheet.dims else []
+        [first]
+        if (exam.sheet.dims and sizes.elements(exam.sheet, first.dims) <= LARGEST) or not exam.sheet.dims
+        else []
     )
     chosen = [*[first.model_copy(update={"dims": s.dims}) for s in planned[:2]], *small,
               *[first.model_copy(update={"dims": s.dims}) for s in planned[2:]]]  # fmt: skip
