@@ -29,7 +29,7 @@ from .cotangents import COTANGENTS
 from .finding import Finding
 from .gate import Check
 from .judging import Truth
-from .layouts import LAYOUTS
+from .layouts import LAYOUTS, MIXED
 from .shrink import shrink
 
 if TYPE_CHECKING:
@@ -128,9 +128,17 @@ class Examination:
             and spec.layouts != "contiguous"
             and (not recipe.options().get("only") or recipe.options()["only"] == name)
         ):
-            view = LAYOUTS[recipe.layout](x)
+            view = LAYOUTS[self._layout(name, recipe)](x)
             x = x if view is None else view
         return x
+
+    def _layout(self, name: str, recipe: Recipe) -> str:
+        """Layout of one input. ``mixed``: each input in turn gets the next one, so that strides that were taken from
+        another input show."""
+        if recipe.layout != MIXED:
+            return recipe.layout
+        turn = list(self.sheet.inputs).index(name) + int(recipe.options().get("turn", 0))
+        return list(LAYOUTS)[turn % len(LAYOUTS)]
 
     def dtype_of(self, spec: TensorSpec, w: Workload) -> str:
         """Dtype of one input at a workload."""

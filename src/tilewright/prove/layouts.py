@@ -70,6 +70,9 @@ def reversed_axes(x: torch.Tensor) -> torch.Tensor | None:
     return x.permute(order).contiguous().permute(order)
 
 
+MIXED = "mixed"
+"""Not a layout of its own: every input in another one."""
+
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor | None]] = {
     "transposed": transposed, "sliced": sliced, "stepped": stepped, "offset": offset, "expanded": expanded,
     "reversed": reversed_axes,

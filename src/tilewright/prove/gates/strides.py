@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -23,7 +23,7 @@ from .. import sizes
 from ..case import Case, Recipe
 from ..child.session import Outcome
 from ..gate import Check, Gate
-from ..layouts import LAYOUTS
+from ..layouts import LAYOUTS, MIXED
 from ..verdict import Role
 from ._patience import patient
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 BUDGET = 2048
+MIXES = 3
 LOUD = ("exception", "interface", "launch")
 
 
@@ -51,7 +52,7 @@ class Strides(Gate):
         return ""
 
     def cases(self, exam: Examination) -> Iterable[Case]:
-        for case in patient(exam, _recipes(exam), essential=2 * len(LAYOUTS), share=0.1):
+        for case in patient(exam, _recipes(exam), essential=len(LAYOUTS) + MIXES + 1, share=0.1):
             if any(_strided(t) for t in case.tensors.values()):
                 yield case
 
@@ -76,7 +77,7 @@ def _free(exam: Examination) -> list[str]:
 
 
 def _recipes(exam: Examination) -> Iterator[Recipe]:
-    """All inputs in one layout, at two sizes; then each input alone."""
+    """All inputs in one layout; each in another one; each input alone; all at a second size."""
     first = exam.workload()
     planned = sizes.plan(exam.sheet, first.dims, most=2, budget=BUDGET)
     places = [s.dims for s in planned] or [first.dims]
@@ -84,12 +85,15 @@ def _recipes(exam: Examination) -> Iterator[Recipe]:
     mutated = any(isinstance(s, TensorSpec) and s.mutated for s in exam.sheet.inputs.values())
     layouts = [n for n in LAYOUTS if not (mutated and n == "expanded")]  # writing to overlapping memory is undefined
     for i, dims in enumerate(places):
-        for only in ("", *(free if len(free) > 1 and i == 0 else ())):
-            for layout in layouts:
-                dtype = exam.dtypes()[(len(layout) + i) % len(exam.dtypes())]
-                w = first.model_copy(update={"dims": dims, "dtype": dtype})
-                yield Recipe(w, layout=layout, seed=exam.seed_for("strides", layout, only, i),
-                             extra=(("only", only),) if only else ())  # fmt: skip
+        plan: list[tuple[str, tuple[tuple[str, Any], ...]]] = [(layout, ()) for layout in layouts]
+        if len(free) > 1 and i == 0:
+            if not mutated:
+                plan += [(MIXED, (("turn", turn),)) for turn in range(MIXES)]
+            plan += [(layout, (("only", name),)) for layout in layouts for name in free]
+        for layout, extra in plan:
+            dtype = exam.dtypes()[(len(layout) + i) % len(exam.dtypes())]
+            w = first.model_copy(update={"dims": dims, "dtype": dtype})
+            yield Recipe(w, layout=layout, seed=exam.seed_for("strides", layout, extra, i), extra=extra)
 
 
 def _strided(t: torch.Tensor) -> bool:
