@@ -5,13 +5,15 @@ the evaluator reads the function from the file itself, so nothing that the candi
 what a launch computes.
 
 Tuning is Triton's own code with one part replaced: instead of timing a configuration, ``Autotuner._bench`` either does
-nothing or runs it as often as a first call on a device would (``tune``), with all hooks, and then ranks ``config`` first.
+nothing or runs it as often as a first call on a device would (``tune``), with all hooks, and then ranks ``config``
+first.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+import types
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,7 +50,9 @@ class Recorder:
         def run(fn: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
             for hook in fn.pre_run_hooks:
                 hook(*args, **kwargs)
-            return None if warmup else recorder.launch(fn, grid, args, kwargs)
+            if not warmup:
+                recorder.launch(fn, grid, args, kwargs)
+            return Compiled(recorder, fn, args, kwargs)
 
         def bench(tuner: autotuner.Autotuner, *args: Any, config: Any, **meta: Any) -> list[float]:
             return recorder.bench(tuner, original, args, config, meta)
@@ -81,6 +85,26 @@ class Recorder:
         }  # fmt: skip
         if all(sizes):
             self.evaluator.launch(head, tensors)
+
+
+class Compiled:
+    """What a launch gives back: libraries keep it and launch again by ``kernel[grid](*arguments)``, without the
+    constants that it was specialised for (or with them). What a compiler would know of it is not known here."""
+
+    def __init__(self, recorder: Recorder, fn: JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any]):
+        self.recorder, self.fn = recorder, fn
+        named, self.options = bind(fn, args, kwargs)
+        self.constants = {p.name: named[p.name] for p in fn.params if p.is_constexpr}
+
+    def __getitem__(self, grid: Any) -> Any:
+        def launch(*args: Any) -> None:
+            free = [n for n in self.fn.arg_names if len(args) == len(self.fn.arg_names) or n not in self.constants]
+            if len(args) != len(free):
+                raise TypeError(f"{self.fn.fn.__name__} takes {len(free)} arguments once compiled, got {len(args)}")
+            named = {**self.constants, **dict(zip(free, args, strict=True))}
+            self.recorder.launch(self.fn, grid, (), {**named, **self.options})
+
+        return launch
 
 
 def bind(fn: JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -123,11 +147,19 @@ def encode(v: Any, name: str, tensors: dict[str, torch.Tensor]) -> Any:
     if isinstance(v, tuple | list):
         return {"tuple": [encode(x, f"{name}.{i}", tensors) for i, x in enumerate(v)]}
     if isinstance(v, JITFunction):
-        return {"function": [file_of(v), v.fn.__qualname__]}
+        return {"function": [file_of(v), v.fn.__qualname__, scalar_globals(v)]}
     base = getattr(v, "base", None)
     if isinstance(base, torch.Tensor) and hasattr(v, "block_shape"):
         tensors[name] = base
-        return {"descriptor": [name, list(v.shape), list(v.strides), list(v.block_shape), str(getattr(v, "padding", "zero"))]}
+        return {
+            "descriptor": [
+                name,
+                list(v.shape),
+                list(v.strides),
+                list(v.block_shape),
+                str(getattr(v, "padding", "zero")),
+            ]
+        }
     if isinstance(base, torch.Tensor) and hasattr(v, "dtype"):
         tensors[name] = base
         return {"reinterpret": [name, str(v.dtype).removeprefix("torch.")]}
@@ -142,7 +174,32 @@ def file_of(fn: JITFunction) -> dict[str, str]:
     return {"path": str(Path(path).resolve()), "sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest()}
 
 
-def scalar_globals(fn: JITFunction) -> dict[str, Any]:
-    """Plain constants among the module globals that a device function may read."""
-    plain = (bool, int, float, str, triton.language.constexpr, triton.language.dtype)
-    return {n: encode(v, n, {}) for n, v in fn.fn.__globals__.items() if not n.startswith("__") and isinstance(v, plain)}
+def scalar_globals(fn: JITFunction, seen: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Among the module globals that a device function may read: plain constants, Triton's own functions and modules
+    under whatever name, jitted functions of other files."""
+    here = fn.fn.__code__.co_filename
+    out = {n: stated(v, n, seen | {here}) for n, v in fn.fn.__globals__.items() if not n.startswith("__")}
+    return {n: v for n, v in out.items() if v is not None}
+
+
+def stated(v: Any, name: str, seen: frozenset[str]) -> dict[str, Any] | None:
+    """A global as JSON, or None for what device code can't use."""
+    if isinstance(v, bool | int | float | str | triton.language.constexpr | triton.language.dtype):
+        try:
+            return dict(encode(v, name, {}))
+        except KernelFault:
+            return None
+    if isinstance(v, types.ModuleType):
+        return {"triton": [v.__name__]} if v.__name__.startswith("triton.language") else None
+    body = v.fn if isinstance(v, JITFunction) else v
+    if not isinstance(body, types.FunctionType):
+        return None
+    if body.__module__.startswith("triton.language"):
+        return {"triton": [body.__module__, body.__qualname__]} if "<" not in body.__qualname__ else None
+    if (
+        isinstance(v, JITFunction)
+        and body.__code__.co_filename not in seen
+        and Path(body.__code__.co_filename).is_file()
+    ):
+        return {"function": [file_of(v), body.__qualname__, scalar_globals(v, seen)]}
+    return None

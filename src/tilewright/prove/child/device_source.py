@@ -256,8 +256,8 @@ def _find(path: str, name: str, level: int) -> str | None:
     else:
         first, _, rest = name.partition(".")
         own = next((p for p in Path(path).parents if p.name == first), None)  # the package that the file lies in
-        for target in (Path(path).parent.joinpath(*name.split(".")), own.joinpath(*rest.split(".")) if own else None):
-            if target is not None and (found := _file(target)):
+        for place in (Path(path).parent.joinpath(*name.split(".")), own.joinpath(*rest.split(".")) if own else None):
+            if place is not None and (found := _file(place)):
                 return found
         try:
             spec = importlib.util.find_spec(name.split(".")[0])
