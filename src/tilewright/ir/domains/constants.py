@@ -80,7 +80,7 @@ def _root(size: float, unit: float) -> tuple[str, float] | None:
 
 def _ratio(value: float, elem: str) -> Fraction | None:
     """The quotient of small integers that rounds to exactly ``value`` and is no short decimal: 1/3, 1/37."""
-    most = 1 << 16 if elem == "f64" else 128
+    most = 1 << 16 if elem == "f64" else 512
     found = Fraction(value).limit_denominator(most)
     if found.denominator < 3 or len(str(abs(shortest(value, elem).numerator))) < (15 if elem == "f64" else 7):
         return None

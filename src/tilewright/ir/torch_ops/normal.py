@@ -65,28 +65,34 @@ def native_group_norm(c: Context, x: Value, weight: Any, bias: Any, n: int, chan
     return struct(out, lambda t: t.reshape(x.shape)), mean, scale
 
 
-@rule("native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training")
+@rule("native_batch_norm", "_native_batch_norm_legit", "cudnn_batch_norm")
 def batch_norm(c: Context, x: Value, weight: Any, bias: Any, *args: Any) -> Any:
-    """With running statistics, or from the batch; changes of running statistics are not modelled."""
+    """Output, mean and 1/deviation of the batch; after them, where training, the new running mean and variance."""
     rest = list(args)
-    running = [rest.pop(0), rest.pop(0)] if rest and not isinstance(rest[0], bool) else [None, None]
-    training = bool(rest.pop(0)) if rest and isinstance(rest[0], bool) else False
-    eps = float(rest[-1])
-    if training and any(isinstance(r, Value) for r in running):
-        raise Unsupported("batch_norm that updates running statistics", where=c.where)
+    running = [rest.pop(0), rest.pop(0)] if not isinstance(rest[0], bool) else [None, None]
+    training, momentum, eps = rest
     shape = [1, -1, *[1] * (x.dim() - 2)]
 
     def column(v: Any) -> Any:
         return Value(struct(v.data, lambda t: t.reshape(shape)), v.dtype) if isinstance(v, Value) else None
 
     if training:
-        variance, mean = moments(c, x.data, [d for d in range(x.dim()) if d != 1])
+        dims = [d for d in range(x.dim()) if d != 1]
+        variance, mean = moments(c, x.data, dims)
     else:
         mean, variance = (column(r).data for r in running)
     scale = c.apply("rsqrt", c.apply("add", variance, eps))
     out = affine(c, c.apply("mul", c.apply("sub", x, mean), scale), column(weight), column(bias))
-    empty = not training
-    return out, *(struct(v, lambda t: t.reshape(-1)[: 0 if empty else None]) for v in (mean, scale))
+    saved = [struct(v, lambda t: t.reshape(-1)[: None if training else 0]) for v in (mean, scale)]
+    if not training or not isinstance(running[0], Value):
+        return out, *saved
+    n = math.prod(x.shape[d] for d in dims)
+    sample = c.apply("mul", variance, c.apply("div", float(n), float(max(n - 1, 1))))
+    moved = []
+    for old, new in zip(running, (mean, sample), strict=True):
+        flat = struct(new, lambda t: t.reshape(-1))
+        moved.append(c.apply("add", c.apply("mul", old, 1 - momentum), c.apply("mul", flat, momentum)))
+    return out, *saved, *moved
 
 
 @rule("_scaled_dot_product_flash_attention_for_cpu")
