@@ -10,6 +10,7 @@ import torch
 
 from ..errors import TilewrightError
 from ..task.tensors import Dim
+from . import sizes
 from .case import Case
 
 if TYPE_CHECKING:
@@ -51,14 +52,15 @@ def _sizes(exam: Examination, gate: Gate, best: Case, shown: Check, deadline: fl
                 return best, shown
             if not spec.allows(size):
                 continue
-            got = _redraw(exam, gate, best, {**best.dims, name: size}, shown.cls)
+            got = _redraw(exam, gate, best, _with(exam, best, name, size), shown.cls)
             if got is not None:
                 best, shown = got
                 break
         low, high = spec.low - 1, best.dims[name]
         while high - low > 1 and time.monotonic() < deadline:
             middle = (low + high) // 2
-            got = _redraw(exam, gate, best, {**best.dims, name: middle}, shown.cls) if spec.allows(middle) else None
+            dims = _with(exam, best, name, middle) if spec.allows(middle) else None
+            got = _redraw(exam, gate, best, dims, shown.cls)
             if got is not None:
                 (best, shown), high = got, middle
             else:
@@ -66,9 +68,20 @@ def _sizes(exam: Examination, gate: Gate, best: Case, shown: Check, deadline: fl
     return best, shown
 
 
+def _with(exam: Examination, case: Case, name: str, size: int) -> dict[str, int] | None:
+    """The case's dims with one set; where the task's constraints forbid that, with another made smaller along."""
+    dims = {**case.dims, name: size}
+    if all(sizes.holds(c, dims) for c in exam.sheet.constraints):
+        return dims
+    along = sizes.put(exam.sheet, case.dims, name, size)
+    return along if along and all(n <= case.dims.get(d, n) for d, n in along.items()) else None
+
+
 def _redraw(
-    exam: Examination, gate: Gate, case: Case, dims: dict[str, int], cls: str | None
+    exam: Examination, gate: Gate, case: Case, dims: dict[str, int] | None, cls: str | None
 ) -> tuple[Case, Check] | None:
+    if dims is None:
+        return None
     try:
         smaller = exam.make(case.recipe.at(dims))
     except TilewrightError:

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 ALONE = ("nan", "-inf", "inf", "-inf row", "nan row")
 NOT_A_NUMBER = ("nan", "nan row")
 AT_MOST = 4096
-ESSENTIAL = 14
+GIVEN_AT_MOST = 1 << 18
+AT_GIVEN = ("-inf prefix", "-inf", "nan", "inf")
+ESSENTIAL = 18
 
 
 class SpecialValues(Gate):
@@ -77,13 +79,19 @@ def _floats(exam: Examination) -> list[str]:
 
 
 def _recipes(exam: Examination) -> Iterator[Recipe]:
-    """Each special value in all inputs, then in each input alone; the given size (if small), and one off the tiles."""
+    """Each special value in all inputs, then in each input alone; the given size (if small), and one off the tiles.
+
+    A given size that is large gets a few: long rows are often done in a loop that no small size reaches.
+    """
     first = exam.workload()
     places = [s.dims for s in sizes.plan(exam.sheet, first.dims, most=2, budget=AT_MOST)]
     if sizes.elements(exam.sheet, first.dims) <= AT_MOST or not places:
         places.insert(0, first.dims)
     names = [n for n in SPECIALS if not (n in NOT_A_NUMBER and exam.contract.nan == "unspecified")]
     floats, dtypes = _floats(exam), exam.dtypes()
+    if AT_MOST < sizes.elements(exam.sheet, first.dims) <= GIVEN_AT_MOST:
+        yield from (Recipe(first, family=f"special:{n}", seed=exam.seed_for("special values", n, "given"))
+                    for n in AT_GIVEN if n in names)  # fmt: skip
     for i, dims in enumerate(places[:2]):
         for j, name in enumerate(names):
             w = first.model_copy(update={"dims": dims, "dtype": dtypes[0] if i == 0 else dtypes[j % len(dtypes)]})
