@@ -180,7 +180,7 @@ class Evaluator:
                 if name in ("cf.br", "cf.cond_br"):
                     return []
                 raise Unsupported(f"operation {name}", where=op.loc or f"ttir:{op.line}")
-            values.update(zip(op.results, control(self, op), strict=True))
+            values.update(zip(op.results, getattr(self, control)(op), strict=True))
         return []
 
     def inside(self, frame: Frame, block: Block, args: list[Any]) -> list[Any]:
@@ -358,5 +358,4 @@ class Evaluator:
 
 _ENDS = frozenset({"tt.return", "scf.yield", "scf.condition", "tt.reduce.return", "tt.scan.return",
                    "tt.map_elementwise.return", "ub.unreachable", "llvm.unreachable"})  # fmt: skip
-_CONTROL = {"scf.for": Evaluator.loop, "scf.while": Evaluator.while_, "scf.if": Evaluator.branch,
-            "tt.call": Evaluator.call}  # fmt: skip
+_CONTROL = {"scf.for": "loop", "scf.while": "while_", "scf.if": "branch", "tt.call": "call"}  # methods

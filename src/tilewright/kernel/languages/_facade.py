@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import contextlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 CUDA = torch.device("cuda", 0)
 _host = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]
 _is_cpu = torch._C.TensorBase.is_cpu.__get__  # type: ignore[attr-defined]
+_is_meta = torch._C.TensorBase.is_meta.__get__  # type: ignore[attr-defined]
+VIRTUAL = False  # whether tensors have sizes and no memory (torch's meta device)
+INSIDE = False  # whether torch itself is asking, in the middle of an operation on such tensors
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ H200 = Target()
 
 def is_host(t: torch.Tensor) -> bool:
     """Whether a tensor lies in host memory, whatever it says of itself."""
-    return bool(_is_cpu(t))
+    return bool(_is_cpu(t)) or (VIRTUAL and bool(_is_meta(t)))
 
 
 class HostMode(TorchFunctionMode):
@@ -62,12 +66,40 @@ class HostMode(TorchFunctionMode):
 
 
 def host(v: Any) -> Any:
-    """``cuda`` devices, however written, as ``cpu``."""
+    """``cuda`` devices, however written, as ``cpu`` (``meta`` where tensors have no memory)."""
     if isinstance(v, torch.device):
-        return torch.device("cpu") if v.type == "cuda" else v
+        return torch.device(_place()) if v.type == "cuda" else v
     if isinstance(v, str) and (v == "cuda" or v.startswith("cuda:")):
-        return "cpu"
+        return _place()
     return v
+
+
+def _place() -> str:
+    return "meta" if VIRTUAL else "cpu"
+
+
+class Frank(TorchDispatchMode):
+    """Tensors without memory tell torch's own implementations the truth about where they are."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        global INSIDE
+        outer, INSIDE = INSIDE, True
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            INSIDE = outer
+
+
+@contextlib.contextmanager
+def virtual() -> Iterator[None]:
+    """Within it, new tensors have sizes and no memory, and say that they are on the target."""
+    global VIRTUAL
+    VIRTUAL = True
+    try:
+        with torch.device("meta"), Frank():
+            yield
+    finally:
+        VIRTUAL = False
 
 
 class Stream:
@@ -142,7 +174,7 @@ def answers(t: Target) -> dict[str, Any]:
     def always(value: Any) -> Callable[..., Any]:
         return lambda *args, **kwargs: value
 
-    return {
+    given = {
         "is_available": always(True), "is_initialized": always(False), "init": nothing, "manual_seed": nothing,
         "manual_seed_all": nothing, "device_count": always(1),
         "current_device": always(0), "set_device": nothing, "get_device_name": always(t.name),
@@ -154,6 +186,15 @@ def answers(t: Target) -> dict[str, Any]:
         "memory_allocated": always(0), "max_memory_allocated": always(0), "memory_reserved": always(0),
         "reset_peak_memory_stats": nothing, "ipc_collect": nothing,
     }  # fmt: skip
+    return {n: own(v) for n, v in given.items()}
+
+
+def own(answer: Any) -> Any:
+    """A copy for one name: Dynamo keeps a table by object and refuses one that stands under two names."""
+    if isinstance(answer, types.FunctionType):
+        code, bound = answer.__code__, answer.__closure__
+        return types.FunctionType(code, answer.__globals__, answer.__name__, answer.__defaults__, bound)
+    return answer
 
 
 def triton_driver(t: Target) -> Any:
@@ -185,11 +226,28 @@ def install(target: Target = H200) -> None:
                             ("device_count", lambda: 1), ("current_device_index", lambda: 0),
                             ("synchronize", lambda *a, **k: None)):  # fmt: skip
             setattr(accelerator, name, value)
-    torch.Tensor.device = property(lambda self: CUDA if _is_cpu(self) else _host(self))  # type: ignore[assignment]
-    torch.Tensor.is_cuda = property(lambda self: True)  # type: ignore[assignment]
+    torch.Tensor.device = property(lambda self: CUDA if is_host(self) and not INSIDE else _host(self))  # type: ignore[assignment]
+    torch.Tensor.is_cuda = property(lambda self: not INSIDE)  # type: ignore[assignment]
     torch.Tensor.is_cpu = property(lambda self: False)  # type: ignore[assignment]
     with contextlib.suppress(ImportError):
         from triton.runtime import driver
 
         driver.set_active(triton_driver(target))
+    _reach_backwards()
     HostMode().__enter__()
+
+
+def _reach_backwards() -> None:
+    """A mode rests while what it intercepted runs, so ``loss.backward()`` would run all backward code without it: enter it
+    again around the engine."""
+
+    def wrapped(engine: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with HostMode():
+                return engine(*args, **kwargs)
+
+        return run
+
+    for module in (torch.autograd, torch.autograd.graph):
+        if hasattr(module, "_engine_run_backward"):
+            module._engine_run_backward = wrapped(module._engine_run_backward)

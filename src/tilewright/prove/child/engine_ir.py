@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import KernelError, Unsupported
 from ...ir import launch
 from ...ir.domains.machine import Machine
+from ...ir.index import too_large
 from ...ir.records import Result
 from .device_source import DeviceSource, decode
 from .footprint import footprint
@@ -35,6 +36,8 @@ class IrEngine:
     def run(self, head: dict[str, Any], bundle: Bundle) -> dict[str, Any]:
         """Compute the launch in ``bundle``'s memory; returns what it did that it should not."""
         fn = self.sources.function(head["file"], head["function"], head.get("globals", {}))
+        if problem := too_large(head["grid"]):
+            raise LaunchRefused(f"a GPU refuses this grid: {problem}")
         tensors = bundle.tensors()
         values = {n: decode(v, self.sources, tensors) for n, v in head["arguments"].items()}
         options = {k: decode(v, self.sources, {}) for k, v in head.get("options", {}).items()}

@@ -10,6 +10,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from . import transport
 from .transport import Bundle
+from .virtual import storages
 
 TIMEOUT_S = 600.0
 
@@ -26,11 +27,14 @@ class EvaluatorClient:
     def __init__(self, channel: socket.socket):
         self.channel = channel
         self.count = 0
+        self.virtual: dict[int, str] | None = None
         self.known: dict[int, tuple[StorageWeakRef, int]] = {}
         self.trace: Any = None
 
     def launch(self, head: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
         """Compute a launch on the storages of ``tensors``, in place. Raises LaunchFault with the evaluator's words."""
+        if self.virtual is not None:
+            return self._probe(head, tensors, self.virtual)
         if self.trace is None:
             return self._launch(head, tensors)
         self.trace.launch(head, tensors)
@@ -60,6 +64,14 @@ class EvaluatorClient:
                     _bytes(t).copy_(_bytes(back[n]))
         finally:
             bundle.close()
+
+    def _probe(self, head: dict[str, Any], tensors: dict[str, torch.Tensor], inputs: dict[int, str]) -> None:
+        """A launch at sizes beyond memory: sizes go out, nothing comes back."""
+        transport.send(self.channel, {**head, "virtual": storages(tensors, self.number, inputs)})
+        answer, fds = transport.receive(self.channel, TIMEOUT_S)
+        transport.close(fds)
+        if "error" in answer:
+            raise self._fault(answer["error"])
 
     def begin(self) -> None:
         """A new call: storages are numbered anew."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from . import roles, transport
+from . import probes, roles, transport
 from .engine_interpreter import InterpreterEngine
 from .engine_ir import IrEngine
 from .transport import Bundle
@@ -42,6 +42,7 @@ class Role:
         self.salt = 0
         self.order = 0
         self.launches: list[dict[str, Any]] = []
+        self.probing: dict[str, Any] = {}
         self.sources: dict[str, str] = {}
 
     def serve(self, channel: socket.socket) -> int:
@@ -76,7 +77,7 @@ class Role:
         """Set the mode for the launches to come and forget those that were."""
         self.mode, self.only = head["mode"], head.get("only")
         self.salt, self.order = int(head.get("salt", 0)), int(head.get("order", 0))
-        self.launches = []
+        self.launches, self.probing = [], head.get("probing", {})
         return {}, []
 
     def on_report(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
@@ -86,6 +87,8 @@ class Role:
 
     def launch(self, head: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Compute one launch and note it."""
+        if "virtual" in head:
+            return self.probe(head)
         mode = self.mode if self.only is None or self.only == len(self.launches) else "normal"
         note: dict[str, Any] = {"function": str(head.get("function")), "grid": head.get("grid"),
                                 "storages": head.get("storages", {})}  # fmt: skip
@@ -110,6 +113,17 @@ class Role:
             return {"error": error}
         finally:
             transport.close(fds[1:])
+
+    def probe(self, head: dict[str, Any]) -> dict[str, Any]:
+        """A launch at sizes beyond memory; ``probing`` are the parent's options for it (``probes.py``)."""
+        note: dict[str, Any] = {"function": str(head.get("function")), "grid": head.get("grid")}
+        self.launches.append(note)
+        try:
+            note.update(probes.run(self.engine.sources, head, self.probing))
+            return {"ok": True}
+        except BaseException as e:
+            note["error"] = error = roles.describe(e)
+            return {"error": error}
 
     def _run(self, head: dict[str, Any], bundle: Bundle) -> dict[str, Any]:
         try:

@@ -17,7 +17,7 @@ from ...kernel import languages
 from ...kernel.languages._python import copy_state
 from ...task import calling, tree
 from ..trace import Trace
-from . import pages, tampering, watch
+from . import pages, tampering, virtual, watch
 from .evaluator_client import EvaluatorClient
 from .transport import Bundle
 
@@ -68,6 +68,10 @@ class Role:
             return {"updated": False}, []
         copy_state(module, bundles[0].tensors(copy=True))
         return {"updated": True}, []
+
+    def on_virtual(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Call once with tensors that have sizes and no memory."""
+        return virtual.call(self, head), []
 
     def on_call(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Call once. Options: ``scalars`` (name to tree), ``order``, ``requires_grad`` (names), ``poison`` (byte),

@@ -411,6 +411,16 @@ class KernelSession(Session):
                 b.close()
         return outcome
 
+    def virtual(self, tensors: Mapping[str, list[Any]], scalars: dict[str, Any], order: list[str],
+                probing: dict[str, Any], seconds: float | None = None) -> Outcome:  # fmt: skip
+        """A call at sizes beyond memory (``virtual.py``, ``probes.py``): only ``trouble`` and ``launches`` are set."""
+        assert self.evaluator is not None
+        self.evaluator.ask_raw({"do": "mode", "mode": "normal", "probing": probing})
+        head = {"do": "virtual", "virtual": dict(tensors), "scalars": scalars, "order": order}
+        answer, _ = self.ask_raw(head, seconds=seconds)
+        launches = self.evaluator.ask_raw({"do": "report"})[0].get("launches", [])
+        return Outcome(trouble=trouble(answer["error"]) if "error" in answer else None, launches=launches)
+
     def _inputs(self, tensors: dict[str, torch.Tensor], guard: int, place: str, reuse: bool) -> tuple[Bundle, str]:
         """The bundle of a call, and what the child is to do with its memory."""
         fresh = Bundle.pack(tensors, guard=guard, place=place)
