@@ -36,13 +36,15 @@ class Evaluator(Protocol):
 
 class Recorder:
     """Stands in for ``JITFunction.run`` and ``Autotuner._bench``. ``config``: which configuration of a tuned kernel is
-    taken; ``tune``: whether the first call runs them all, as on a device."""
+    taken; ``tune``: whether the first call runs them all, as on a device. ``tuned``: by tuned function, each configuration
+    in words and what of it the kernel's code sees (warps and stages are not)."""
 
     def __init__(self, evaluator: Evaluator, kernel: dict[str, Any]):
         self.evaluator = evaluator
         self.config = 0
         self.tune = False
-        self.tuned: dict[str, int] = {}
+        self.tuned: dict[str, list[list[str]]] = {}
+        self.tuners: list[Any] = []
 
     def install(self) -> None:
         recorder = self
@@ -61,9 +63,18 @@ class Recorder:
         JITFunction.run = run
         autotuner.Autotuner._bench = bench
 
+    def choose(self, config: int, tune: bool) -> None:
+        """Which configuration the calls to come take; what was chosen before is forgotten."""
+        if (config, tune) != (self.config, self.tune) or tune:
+            for tuner in self.tuners:
+                tuner.cache.clear()
+        self.config, self.tune = config, tune
+
     def bench(self, tuner: Any, original: Any, args: tuple[Any, ...], config: Any, meta: dict[str, Any]) -> list[float]:
         """A ranking in place of a timing."""
-        self.tuned[tuner.base_fn.__name__] = len(tuner.configs)
+        self.tuned[tuner.base_fn.__name__] = [[str(c), repr(sorted(c.kwargs.items()))] for c in tuner.configs]
+        if not any(t is tuner for t in self.tuners):
+            self.tuners.append(tuner)
         if self.tune:
             tuner._do_bench = lambda call, quantiles: [call() for _ in range(TUNING_RUNS)]
             tuner.__dict__.pop("do_bench", None)

@@ -86,6 +86,9 @@ class Role:
         for name in wanted:
             inputs[name].requires_grad_(True)
         self.calls += 1
+        recorder = getattr(self.loaded, "recorder", None)
+        if recorder is not None:
+            recorder.choose(int(head.get("config", 0)), bool(head.get("tune", False)))
         if self.evaluator is not None:
             self.evaluator.begin()
         torch.manual_seed(head.get("seed", 0))
@@ -110,6 +113,7 @@ class Role:
             self._untrace()
         answer["alias"] = {n: i for n, t in leaves.items() for i, x in tensors.items() if overlap(t, x)}
         if self.evaluator is not None:
+            answer["tuned"] = dict(recorder.tuned) if recorder is not None else {}
             answer["places"] = self.evaluator.places(leaves)
         answer["requires_grad"] = {n: t.requires_grad for n, t in leaves.items()}
         answer["device"] = {n: t.device.type for n, t in leaves.items()}

@@ -90,6 +90,7 @@ class Outcome:
     grads_again: dict[str, torch.Tensor] = field(default_factory=dict)
     cotangents_changed: tuple[str, ...] = ()
     places: dict[str, Any] = field(default_factory=dict)
+    tuned: dict[str, list[list[str]]] = field(default_factory=dict)
     trace: dict[str, Any] | None = None
 
     @property
@@ -382,12 +383,14 @@ class KernelSession(Session):
         self, inputs: Inputs, *, requires_grad: tuple[str, ...] = (), cotangents: Mapping[str, torch.Tensor] | None = None,
         poison: int | None = 0xFF, guard: int = 0xFF, place: str = "start", observe: bool = False, keep: bool = False,
         mode: str = "normal", seconds: float | None = None, seed: int = 0, reuse: bool = False, twice: bool = False,
-        only: int | None = None, salt: int = 0, order: int = 0, seal: dict[str, Any] | None = None, trace: bool = False, mutated: tuple[str, ...] = (),
+        only: int | None = None, salt: int = 0, order: int = 0, seal: dict[str, Any] | None = None, trace: bool = False, mutated: tuple[str, ...] = (), 
+        config: int = 0, tune: bool = False,
     ) -> Outcome:  # fmt: skip
         """One call. ``mode``, ``only``, ``salt`` and ``order`` are for the evaluator (``role_evaluator.py``). ``reuse``:
         the inputs take the addresses of the last call with ``reuse``, if their layouts agree. ``twice``: run backward
         twice. ``seal``: unreadable pages around the inputs (``pages.protect``). ``trace``: record what
-        the call does (``prove/trace.py``), with the inputs ``mutated`` among its results."""
+        the call does (``prove/trace.py``), with the inputs ``mutated`` among its results.
+        ``config``, ``tune``: which configuration of tuned kernels, and whether all are tried first (``_launches.py``)."""
         tensors, scalars = split(inputs)
         bundle, held = self._inputs(tensors, guard, place, reuse)
         before = bundle.bytes().clone()
@@ -396,7 +399,8 @@ class KernelSession(Session):
             self.evaluator.ask_raw({"do": "mode", "mode": mode, "only": only, "salt": salt, "order": order})
         head = {"do": "call", "order": list(inputs), "scalars": scalars, "requires_grad": list(requires_grad),
                 "poison": poison, "observe": observe, "keep": keep, "seed": seed, "held": held, "twice": twice,
-                "seal": seal, "trace": trace, "mutated": list(mutated)}  # fmt: skip
+                "seal": seal, "trace": trace, "mutated": list(mutated),
+                "config": config, "tune": tune}  # fmt: skip
         answer, out = self.ask_raw(head, tuple(bundles), seconds=seconds)
         launches: list[dict[str, Any]] = []
         if self.evaluator is not None:
@@ -452,6 +456,7 @@ class KernelSession(Session):
             seen.grads_again = out[2].tensors(copy=True) if len(out) > 2 else {}
             seen.patched, seen.late = tuple(map(str, answer["patched"])), tuple(map(str, answer["late"]))
             seen.places = dict(answer.get("places", {}))
+            seen.tuned = dict(answer.get("tuned", {}))
             seen.alias, seen.stale = dict(answer["alias"]), tuple(answer["stale"])
             seen.seen, seen.threads = dict(answer["seen"]), int(answer["threads"])
             seen.requires_grad = dict(answer["requires_grad"])
