@@ -19,7 +19,20 @@ from tilewright.ledger.models import Base
 from tilewright.prove.child.escapes import ESCAPES
 from tilewright.prove.gates import all_gates
 from tilewright.prove.layouts import LAYOUTS
-from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Tolerance, Values, Work, Workload, laws
+from tilewright.task import (
+    INFERRED,
+    Contract,
+    Dim,
+    Scalar,
+    Task,
+    TaskSheet,
+    TensorSpec,
+    Tolerance,
+    Values,
+    Work,
+    Workload,
+    laws,
+)
 from tilewright.task.overrides import KEYS, Overrides
 from tilewright.task.readers import readers
 
@@ -231,9 +244,11 @@ def test_examples_of_task_files_run() -> None:
             assert set(w.dims) == set(sheet.dims)
 
 
-def test_contract_files_in_the_docs_are_read() -> None:
+def test_contract_files_in_the_docs_can_be_applied() -> None:
+    sheet = TaskSheet(name="problem", inputs={"x": TensorSpec("batch")}, dims={"batch": Dim()}, contract=INFERRED)
     for text in blocks("docs/contracts.md", "toml"):
-        assert Overrides(tomllib.loads(text), "docs/contracts.md")
+        changed = Overrides(tomllib.loads(text), "docs/contracts.md").apply(sheet)
+        assert changed != sheet
 
 
 def test_labels_in_the_docs_are_read() -> None:
