@@ -30,14 +30,18 @@ from .child.device_source import DeviceSource, decode
 FRESH = ("empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted", "resize_")
 TAKEN = ("_local_scalar_dense", "equal", "is_nonzero", "item", "allclose")
 SILENT = ("_assert_async", "_assert_tensor_metadata", "record_stream", "_has_compatible_shallow_copy_type", "set_")
-RUNNING = ("native_batch_norm", "_native_batch_norm_legit", "cudnn_batch_norm", "miopen_batch_norm")  # change args 3, 4
+RUNNING = (
+    "native_batch_norm",
+    "_native_batch_norm_legit",
+    "cudnn_batch_norm",
+)  # change arguments 3 and 4
 LARGE_CONSTANT = 4096
 
 
 @dataclass
 class Storage:
-    """``data`` is flat; ``fresh``: nothing has been written since it was allocated; ``lost``: why what it holds can't be
-    followed (it matters only where something reads it)."""
+    """``data`` is flat; ``fresh``: nothing has been written since it was allocated; ``lost``: why what it holds can't
+    be followed (it matters only where something reads it)."""
 
     data: Any
     dtype: torch.dtype
@@ -45,12 +49,24 @@ class Storage:
     lost: Unsupported | None = None
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A launch made ready: its program, arguments by name, the places behind pointers, the grid."""
+
+    program: Any
+    flat: tuple[tuple[str, Any], ...]
+    places: dict[str, list[Any]]
+    grid: tuple[int, int, int]
+
+
 class Replay:
     """One replay. ``conditions``: lines at which the path was chosen by values; ``stores``: by storage, the line that
-    last wrote it; ``seconds`` limits each launch."""
+    last wrote it; ``seconds`` limits each launch; ``plans`` keeps compiled launches from one replay to the next."""
 
-    def __init__(self, domain: Domain, sources: DeviceSource | None = None, seconds: float | None = None):
+    def __init__(self, domain: Domain, sources: DeviceSource | None = None, seconds: float | None = None,
+                 plans: dict[int, Plan] | None = None):  # fmt: skip
         self.domain, self.sources, self.seconds = domain, sources, seconds
+        self.plans: dict[int, Plan] = {} if plans is None else plans
         self.calls = Calls(domain)
         self.storages: dict[int, Storage] = {}
         self.conditions: set[str] = set()
@@ -186,16 +202,17 @@ class Replay:
         return Value(data, found.dtype)
 
     def write(self, place: list[Any], value: Value) -> None:
-        found = self.storage(place)
         data = struct(value.data, lambda t: t.expand(tuple(place[2])).reshape(-1))
-        size = self.sizes[place[0]] // found.dtype.itemsize
-        if found.lost is not None and not self.whole(place, size):
-            return
-        if self.whole(place, size):
+        dtype = getattr(torch, place[4])
+        if self.whole(place, self.sizes[place[0]] // dtype.itemsize):
             if isinstance(data, torch.Tensor):  # memory of its own: a launch tells buffers apart by address
-                data = data.clone() if found.dtype in TORCH_FLOATS else data.to(found.dtype).clone()
-            self.storages[place[0]] = Storage(data, found.dtype)
-        elif found.dtype in TORCH_FLOATS:
+                data = data.clone() if dtype in TORCH_FLOATS else data.to(dtype).clone()
+            self.storages[place[0]] = Storage(data, dtype)
+            return
+        found = self.storage(place)
+        if found.lost is not None:
+            return
+        if found.dtype in TORCH_FLOATS:
             base = struct(found.data, lambda t: t.clone(memory_format=torch.contiguous_format))
             self.storages[place[0]] = Storage(self.domain.put(base, self.index(place).reshape(-1), data), found.dtype)
         else:
@@ -268,57 +285,59 @@ class Replay:
     # -- launches
     def launch(self, head: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
         """One launch, from the source that its hash names."""
+        plan = self.plans.get(id(head))
+        if plan is None:
+            plan = self.plans[id(head)] = self.plan(head, {n: v["t"] for n, v in tensors.items()})
+        names = tuple(n for n, _ in plan.flat)
+        arguments = [self.argument(v, plan.places.get(n)) for n, v in plan.flat]
+        result = launches.evaluate(plan.program, names, plan.grid, arguments, self.domain, track=False,
+                                   seconds=self.seconds)  # fmt: skip
+        lines = {a.argument: a.where for a in result.accesses if a.kind != "load"}
+        for n, place in plan.places.items():
+            if n not in result.outputs:
+                continue
+            held = self.storages[place[0]]
+            if held.dtype in TORCH_FLOATS:
+                held.data = result.outputs[n]
+            if n in lines:
+                held.fresh = False
+                self.stores[place[0]] = lines[n]
+
+    def plan(self, head: Mapping[str, Any], given: Mapping[str, list[Any]]) -> Plan:
+        """Compile a launch for stand-ins of the same layout and alignment."""
         if self.sources is None:
             raise Unsupported("a launch without its source")
         fn = self.sources.function(head["file"], head["function"], head.get("globals", {}))
-        given = {n: v["t"] for n, v in tensors.items()}
         stand_ins = {n: self.stand_in(p) for n, p in given.items()}
         values = {n: decode(v, self.sources, stand_ins) for n, v in head["arguments"].items()}
         options = {k: decode(v, self.sources, {}) for k, v in head.get("options", {}).items()}
         compiled = compile(fn, (), {**values, **options})
-        flat = flatten(compiled.signature, bind(fn, (), {**values, **options}))
-        names = tuple(n for n, _ in flat)
-        arguments = [self.argument(v, stand_ins, given) for _, v in flat]
-        grid = tuple([*map(int, head["grid"]), 1, 1][:3])
-        result = launches.evaluate(compiled.program, names, grid, arguments, self.domain, track=False,  # type: ignore[arg-type]
-                                   seconds=self.seconds)  # fmt: skip
-        lines = {a.argument: a.where for a in result.accesses if a.kind != "load"}
+        flat = tuple(flatten(compiled.signature, bind(fn, (), {**values, **options})))
+        at = {id(t): given[n] for n, t in stand_ins.items()}
+        found = {}
         for n, v in flat:
-            place = self.origin(v, stand_ins, given)
-            if place is not None and n in result.outputs:
-                held = self.storages[place[0]]
-                if held.dtype in TORCH_FLOATS:
-                    held.data = result.outputs[n]
-                if n in lines:
-                    held.fresh = False
-                    self.stores[place[0]] = lines[n]
+            base = v if isinstance(v, torch.Tensor) else getattr(v, "base", None)
+            if id(base) in at:
+                found[n] = at[id(base)]
+                if base is not v and not hasattr(v, "block_shape"):
+                    raise Unsupported("a reinterpreted pointer argument", where=self.calls.where or None)
+        grid = (*map(int, head["grid"]), 1, 1)[:3]
+        return Plan(compiled.program, flat, found, grid)  # type: ignore[arg-type]
 
     def stand_in(self, place: list[Any]) -> torch.Tensor:
-        """A tensor of the same layout and alignment, for the compiler to look at."""
-        _, offset, shape, strides, dtype = place
-        size = max(self.sizes[place[0]] // getattr(torch, dtype).itemsize, 1)
-        return (
-            torch.empty(size, dtype=getattr(torch, dtype)).as_strided(shape, strides, offset)
-            if shape or size
-            else torch.empty(0)
-        )
+        _, offset, shape, strides, name = place
+        dtype = getattr(torch, name)
+        size = max(self.sizes[place[0]] // dtype.itemsize, 1)
+        return torch.empty(size, dtype=dtype).as_strided(shape, strides, offset if 0 not in shape else 0)
 
-    def origin(self, v: Any, stand_ins: Mapping[str, torch.Tensor], given: Mapping[str, list[Any]]) -> list[Any] | None:
-        base = v if isinstance(v, torch.Tensor) else getattr(v, "base", None)
-        return next((given[n] for n, t in stand_ins.items() if t is base), None)
-
-    def argument(self, v: Any, stand_ins: Mapping[str, torch.Tensor], given: Mapping[str, list[Any]]) -> Any:
+    def argument(self, v: Any, place: list[Any] | None) -> Any:
         """An argument of the launch with the domain's storage in place of the stand-in."""
-        place = self.origin(v, stand_ins, given)
         if place is None:
             return v
         found = self.storage(place)
         if found.lost is not None:
             raise found.lost
-        dtype = found.dtype
-        if not isinstance(v, torch.Tensor) and not hasattr(v, "block_shape"):  # reinterpreted
-            raise Unsupported("a reinterpreted pointer argument", where=self.calls.where or None)
-        arg = launches.Arg(found.data, place[1], dtype)
+        arg = launches.Arg(found.data, place[1], found.dtype)
         if isinstance(v, torch.Tensor):
             return arg
         return types.SimpleNamespace(base=arg, shape=v.shape, strides=v.strides, padding=getattr(v, "padding", "zero"))

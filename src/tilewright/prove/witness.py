@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from .gate import Check
 
 STARTS = 200
-BATCH = 10
+BATCH = 11
+PLAIN = 100.0  # times the rough budget: no need to look further
 STEPS = 60
 CLIMBS = 4
 
@@ -115,6 +116,8 @@ def look(exam: Examination, child: AlgebraSession, case: Case, seconds: float, m
             search.cut = True
             break
         part = all_starts[first : first + BATCH]
+        if max((s for s, _ in scored), default=0.0) > PLAIN:
+            break
         for inputs, d in zip(part, child.real(part, unit(case)), strict=True):
             search.starts += 1
             search.compared += d.compared

@@ -15,8 +15,8 @@ from .context import TORCH_FLOATS, Context, Value
 
 _SAME = (
     "exp", "exp2", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
-    "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "rsqrt", "erf", "erfc", "erfinv", "floor", "ceil", "trunc", "neg", "abs",
-    "sigmoid", "lgamma", "maximum", "minimum", "atan2", "hypot", "copysign",
+    "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "rsqrt", "erf", "erfc", "erfinv", "floor", "ceil", "trunc",
+    "neg", "abs", "sigmoid", "lgamma", "maximum", "minimum", "atan2", "hypot", "copysign",
 )  # fmt: skip
 _ALIAS = {"reciprocal": "rcp", "round": "rint", "negative": "neg", "fmax": "maxnum", "fmin": "minnum",
           "special_ndtr": "normcdf", "fmod": "rem"}  # fmt: skip

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import TilewrightError, Unsupported
 from ...task.task import Workload
-from ...task.tensors import TensorSpec
+from ...task.tensors import Scalar, TensorSpec
 from .. import sizes, witness
 from ..case import Case, Recipe
 from ..child.algebra_session import AlgebraSession
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 DRAWS = 3
-MOST = 4
+MOST = 5
 LARGEST = 1 << 14
 SECONDS = 3.0
 LAUNCH_S = 20.0
@@ -275,24 +275,51 @@ def _with_parameters(exam: Examination, case: Case) -> Case:
 
 
 def recipes(exam: Examination) -> Iterator[Recipe]:
-    """Small telling sizes: just off tiles, odd, the given ones; then gradients."""
+    """Small telling sizes: two tiles and a rest, each scalar, just off tiles, the given ones; gradients among them."""
     first = exam.workload()
     dtype = "float32" if "float32" in exam.dtypes() else exam.dtypes()[0]
     first = first.model_copy(update={"dtype": dtype if first.dtype in exam.dtypes() else first.dtype})
-    planned = sizes.plan(exam.sheet, first.dims, hints=sizes.constants(exam.kernel.text), most=12, budget=LARGEST,
-                         seed=exam.seed_for("algebra sizes"))  # fmt: skip
-    small = (
-        [first]
-        if (exam.sheet.dims and sizes.elements(exam.sheet, first.dims) <= LARGEST) or not exam.sheet.dims
-        else []
-    )
-    chosen = [*[first.model_copy(update={"dims": s.dims}) for s in planned[:2]], *small,
-              *[first.model_copy(update={"dims": s.dims}) for s in planned[2:]]]  # fmt: skip
-    plain = [Recipe(w, seed=exam.seed_for("algebra", i)) for i, w in enumerate(chosen)]
+    if not exam.sheet.dims:
+        chosen = [first, *_scalars(exam, first)]
+    else:
+        planned = sizes.plan(exam.sheet, first.dims, hints=sizes.constants(exam.kernel.text), most=6, budget=LARGEST,
+                             seed=exam.seed_for("algebra sizes"))  # fmt: skip
+        given = [first.dims] if sizes.elements(exam.sheet, first.dims) <= LARGEST else []
+        base = first.model_copy(update={"dims": _spread(exam, first)})
+        others = [*[s.dims for s in planned[:1]], *given, *[s.dims for s in planned[1:]]]
+        chosen = [base, *_scalars(exam, base), *[first.model_copy(update={"dims": d}) for d in others]]
+    plain = [Recipe(w, seed=exam.seed_for("algebra", i)) for i, w in enumerate(chosen[:MOST])]
     yield from plain[:2]
     if exam.contract.gradients == "promised":
         yield from _backward(exam, chosen[:1])
-    yield from plain[2:MOST]
+    yield from plain[2:]
+
+
+def _spread(exam: Examination, first: Workload) -> dict[str, int]:
+    """Two tiles and an odd rest along every dim that is not small, as far as the budget goes: loops turn more than
+    once, and no size divides a tile."""
+    tiles = [n for n in sizes.constants(exam.kernel.text) if 8 <= n <= 128 and n & (n - 1) == 0]
+    wanted = 2 * (max(tiles) if tiles else 32) + 5
+    dims = sizes.small(exam.sheet, first.dims)
+    for i, name in enumerate(sorted(exam.sheet.dims, key=lambda n: -first.dims[n])):
+        for size in (wanted + 4 * i, 37 + 4 * i, 19 + 4 * i) if first.dims[name] >= 16 else ():
+            near = sizes.near(exam.sheet.dims[name], size)
+            moved = sizes.put(exam.sheet, dims, name, near) if near else None
+            if moved is not None and sizes.elements(exam.sheet, moved) <= LARGEST:
+                dims = moved
+                break
+    return dims
+
+
+def _scalars(exam: Examination, base: Workload) -> Iterator[Workload]:
+    """Each further value of each scalar, and the scalars of the task's other workloads."""
+    seen = {repr(base.scalars)}
+    others = [{**base.scalars, n: v} for n, spec in exam.sheet.inputs.items() if isinstance(spec, Scalar)
+              for v in spec.values[1:]]  # fmt: skip
+    for scalars in [*others, *(w.scalars for w in exam.sheet.workloads)]:
+        if repr(scalars) not in seen and len(seen) <= 3:
+            seen.add(repr(scalars))
+            yield base.model_copy(update={"scalars": scalars})
 
 
 def _backward(exam: Examination, workloads: list[Workload]) -> Iterator[Recipe]:
