@@ -9,9 +9,12 @@ from typing import Any
 
 from ...errors import KernelError, Unsupported
 from ...ir import launch
+from ...ir.compile import compile
 from ...ir.domains.machine import Machine
 from ...ir.index import too_large
 from ...ir.records import Result
+from ...ir.sums import sums
+from . import binaries
 from .device_source import DeviceSource, decode
 from .footprint import footprint
 from .transport import Bundle
@@ -32,6 +35,7 @@ class IrEngine:
 
     def __init__(self, sources: dict[str, str]):
         self.sources = DeviceSource(sources)
+        self.binaries: dict[Any, dict[str, Any]] = {}
 
     def run(self, head: dict[str, Any], bundle: Bundle) -> dict[str, Any]:
         """Compute the launch in ``bundle``'s memory; returns what it did that it should not."""
@@ -41,8 +45,9 @@ class IrEngine:
         tensors = bundle.tensors()
         values = {n: decode(v, self.sources, tensors) for n, v in head["arguments"].items()}
         options = {k: decode(v, self.sources, {}) for k, v in head.get("options", {}).items()}
+        domain = Machine(masked_zero=not head.get("undefined"))
         try:
-            results = [launch.run(fn, tuple(head["grid"]), (), {**values, **options}, domain=Machine(), programs=part)
+            results = [launch.run(fn, tuple(head["grid"]), (), {**values, **options}, domain=domain, programs=part)
                        for part in parts(head["grid"], head.get("order", 0))]  # fmt: skip
         except KernelError as e:
             refused = LaunchRefused(e.what)
@@ -52,9 +57,22 @@ class IrEngine:
             e.tilewright_kind = "unsupported"  # type: ignore[attr-defined]
             raise
         if len(results) == 1:
-            return {**describe(results[0]), **footprint(results[0], bundle)}
+            extra = {"binary": self._binary(fn, {**values, **options})} if head.get("binary") else {}
+            added = {"sums": [list(s) for s in sums(compile(fn, (), {**values, **options}).program)]}
+            return {**describe(results[0]), **footprint(results[0], bundle), **added, **extra}
         both = [describe(r) for r in results]
         return {k: sum(b[k] for b in both) if k == "programs" else [x for b in both for x in b[k]] for k in both[0]}
+
+    def _binary(self, fn: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+        """What the machine code tells; each specialisation is compiled once."""
+        compiled = compile(fn, (), arguments)
+        key = (compiled.program.sha256, compiled.options.get("num_warps"), compiled.options.get("num_stages"))
+        if key not in self.binaries:
+            try:
+                self.binaries[key] = binaries.describe(compiled)
+            except Exception as e:  # what the compiler's later stages refuse: told, and never held against the evaluator
+                self.binaries[key] = {"refused": str(e).strip()[:2000] or type(e).__name__}
+        return self.binaries[key]
 
 
 def parts(grid: list[int], order: int) -> list[list[int] | None]:

@@ -5,7 +5,7 @@ The parent sets the mode here, where the candidate can't see it: ``normal``; ``n
 (launches are refused, as by a driver); ``perturb`` (what launches write is scaled by random factors of the parent's
 secret, so that an output which does not move was not computed by a launch, and a candidate that compares can't tell a
 perturbed launch from a wrong one); ``scramble`` (the same with factors between -4 and 4). ``only``: the mode holds
-for the launch of this number alone. ``order``: programs run in another order.
+for the launch of this number alone. ``undefined``: masked loads without ``other`` give NaN. ``order``: programs run in another order.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Role:
         self.order = 0
         self.launches: list[dict[str, Any]] = []
         self.probing: dict[str, Any] = {}
+        self.binary = False
         self.sources: dict[str, str] = {}
 
     def serve(self, channel: socket.socket) -> int:
@@ -77,6 +78,7 @@ class Role:
         """Set the mode for the launches to come and forget those that were."""
         self.mode, self.only = head["mode"], head.get("only")
         self.salt, self.order = int(head.get("salt", 0)), int(head.get("order", 0))
+        self.binary = bool(head.get("binary", False))
         self.launches, self.probing = [], head.get("probing", {})
         return {}, []
 
@@ -99,7 +101,7 @@ class Role:
             bundle = Bundle.open(head["bundle"], fds[0])
             before = bundle.bytes().clone()
             if mode != "noop":
-                note.update(self._run({**head, "order": self.order}, bundle))
+                note.update(self._run({**head, "undefined": mode == "undefined", "order": self.order, "binary": self.binary}, bundle))
             note["damage"] = bundle.damage(before)
             note["wrote"] = changed = wrote(bundle, before)
             note["copied"] = copied(bundle, before, note["wrote"])

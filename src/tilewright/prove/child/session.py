@@ -384,19 +384,20 @@ class KernelSession(Session):
         poison: int | None = 0xFF, guard: int = 0xFF, place: str = "start", observe: bool = False, keep: bool = False,
         mode: str = "normal", seconds: float | None = None, seed: int = 0, reuse: bool = False, twice: bool = False,
         only: int | None = None, salt: int = 0, order: int = 0, seal: dict[str, Any] | None = None, trace: bool = False, mutated: tuple[str, ...] = (), 
-        config: int = 0, tune: bool = False,
+        config: int = 0, tune: bool = False, binary: bool = False,
     ) -> Outcome:  # fmt: skip
         """One call. ``mode``, ``only``, ``salt`` and ``order`` are for the evaluator (``role_evaluator.py``). ``reuse``:
         the inputs take the addresses of the last call with ``reuse``, if their layouts agree. ``twice``: run backward
         twice. ``seal``: unreadable pages around the inputs (``pages.protect``). ``trace``: record what
         the call does (``prove/trace.py``), with the inputs ``mutated`` among its results.
-        ``config``, ``tune``: which configuration of tuned kernels, and whether all are tried first (``_launches.py``)."""
+        ``config``, ``tune``: which configuration of tuned kernels, and whether all are tried first (``_launches.py``).
+        ``binary``: compile launches for the target too (``binaries.py``)."""
         tensors, scalars = split(inputs)
         bundle, held = self._inputs(tensors, guard, place, reuse)
         before = bundle.bytes().clone()
         bundles = [bundle] + ([Bundle.pack(cotangents)] if cotangents is not None else [])
         if self.evaluator is not None:
-            self.evaluator.ask_raw({"do": "mode", "mode": mode, "only": only, "salt": salt, "order": order})
+            self.evaluator.ask_raw({"do": "mode", "mode": mode, "only": only, "salt": salt, "order": order, "binary": binary})
         head = {"do": "call", "order": list(inputs), "scalars": scalars, "requires_grad": list(requires_grad),
                 "poison": poison, "observe": observe, "keep": keep, "seed": seed, "held": held, "twice": twice,
                 "seal": seal, "trace": trace, "mutated": list(mutated),
