@@ -18,6 +18,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+ENGINE = "_engine_run_backward"  # by which torch runs backward code
 CUDA = torch.device("cuda", 0)
 _host = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]
 _is_cpu = torch._C.TensorBase.is_cpu.__get__  # type: ignore[attr-defined]
@@ -238,8 +239,8 @@ def install(target: Target = H200) -> None:
 
 
 def _reach_backwards() -> None:
-    """A mode rests while what it intercepted runs, so ``loss.backward()`` would run all backward code without it: enter it
-    again around the engine."""
+    """A mode rests while what it intercepted runs, so ``loss.backward()`` would run backward code without it: enter
+    it again around the engine."""
 
     def wrapped(engine: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -249,5 +250,5 @@ def _reach_backwards() -> None:
         return run
 
     for module in (torch.autograd, torch.autograd.graph):
-        if hasattr(module, "_engine_run_backward"):
-            module._engine_run_backward = wrapped(module._engine_run_backward)
+        if hasattr(module, ENGINE):
+            setattr(module, ENGINE, wrapped(getattr(module, ENGINE)))

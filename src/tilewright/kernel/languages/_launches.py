@@ -11,6 +11,7 @@ first.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import types
@@ -177,12 +178,22 @@ def encode(v: Any, name: str, tensors: dict[str, torch.Tensor]) -> Any:
     raise KernelFault(f"a launch argument of type {type(v).__name__} ('{name}') can't be evaluated here")
 
 
-def file_of(fn: JITFunction) -> dict[str, str]:
-    """File of a jitted function with the hash of what it holds now."""
-    path = inspect.getsourcefile(inspect.unwrap(fn.fn))
+def file_of(fn: JITFunction) -> dict[str, Any]:
+    """File of a jitted function with the hash of what it holds now, and the line where its definition begins (a file
+    may define a name twice, in the branches of an ``if``)."""
+    plain = inspect.unwrap(fn.fn)
+    path = inspect.getsourcefile(plain)
     if not path or not Path(path).is_file():
         raise KernelFault(f"the source of {fn.fn.__name__} is not in a file, so its launches can't be evaluated")
-    return {"path": str(Path(path).resolve()), "sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest()}
+    found = Path(path).stat()
+    digest = hash_of(path, found.st_mtime_ns, found.st_size)
+    return {"path": str(Path(path).resolve()), "sha256": digest, "line": plain.__code__.co_firstlineno}
+
+
+@functools.lru_cache(maxsize=512)
+def hash_of(path: str, changed: int, size: int) -> str:
+    """Hash of a file that was last changed then."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def scalar_globals(fn: JITFunction, seen: frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -207,10 +218,7 @@ def stated(v: Any, name: str, seen: frozenset[str]) -> dict[str, Any] | None:
         return None
     if body.__module__.startswith("triton.language"):
         return {"triton": [body.__module__, body.__qualname__]} if "<" not in body.__qualname__ else None
-    if (
-        isinstance(v, JITFunction)
-        and body.__code__.co_filename not in seen
-        and Path(body.__code__.co_filename).is_file()
-    ):
-        return {"function": [file_of(v), body.__qualname__, scalar_globals(v, seen)]}
+    if isinstance(v, JITFunction) and Path(body.__code__.co_filename).is_file():
+        inner = {} if body.__code__.co_filename in seen else scalar_globals(v, seen)
+        return {"function": [file_of(v), body.__qualname__, inner]}
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import functools
 import hashlib
 import importlib
@@ -37,6 +38,10 @@ class DeviceSource:
         self.given = {str(Path(p).resolve()): t for p, t in given.items()}
         self.modules: dict[str, types.ModuleType] = {}
         self.bound: dict[str, dict[str, ast.ImportFrom]] = {}
+        self.used: dict[str, set[str]] = {}
+        self.choices: dict[str, dict[str, list[ast.FunctionDef]]] = {}
+        self.chosen: dict[tuple[str, str], int] = {}
+        self.filled: set[tuple[str, str]] = set()
         self.opened = time.time()
 
     def read(self, path: str) -> str:
@@ -51,15 +56,17 @@ class DeviceSource:
             raise forged("a launched function stands in a file that was written after the kernel was loaded", path)
         return Path(path).read_text()
 
-    def function(self, file: dict[str, str], qualname: str, claimed: dict[str, Any]) -> Any:
-        """The jitted function ``qualname`` of ``file``. Raises Unsupported if the file changed, or has no such one."""
+    def function(self, file: dict[str, Any], qualname: str, claimed: dict[str, Any]) -> Any:
+        """The jitted function ``qualname`` of ``file``. Raises Unsupported if the file changed or has no such one. Of
+        several of that name ``line`` says which."""
         path = file["path"]
         text = self.read(path)
         if hashlib.sha256(text.encode()).hexdigest() != file["sha256"]:
             raise forged(f"the launched function '{qualname}' does not come from the file that was given", path)
-        module = self._module(path, text)
+        module = self._module(path, text, claimed)
         self._fill(module, claimed)
         name = qualname.rpartition(".")[2]
+        self._choose(module, path, name, file.get("line"))
         found = module.__dict__.get(name)
         if found is None or not hasattr(found, "run"):
             if defines(ast.parse(text), name):
@@ -67,8 +74,16 @@ class DeviceSource:
             raise forged(f"no jitted function '{qualname}' stands in the file", path)
         return found
 
-    def _module(self, path: str, text: str | None = None) -> types.ModuleType:
-        """What device code can use of a file. Another package file is read only for names that are used."""
+    def _choose(self, module: types.ModuleType, path: str, name: str, line: int | None) -> None:
+        """Bind a name that the file defines in several branches to the definition that begins at ``line``."""
+        for node in self.choices[path].get(name, ()):
+            if line == first_line(node) and self.chosen.get((path, name)) != line:
+                self._define(module, copy.deepcopy(node), path)
+                self.chosen[path, name] = line
+
+    def _module(self, path: str, text: str | None = None, claimed: dict[str, Any] | None = None) -> types.ModuleType:
+        """What device code can use of a file. Another package file is read only for names that are used. ``claimed``
+        constants are there for decorators that read them."""
         if path in self.modules:
             return self.modules[path]
         text = self.read(path) if text is None else text
@@ -77,7 +92,10 @@ class DeviceSource:
         linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
         tree = ast.parse(text, filename=path)
         mark_jitted(tree)
-        used = names_used(tree)
+        used = self.used[path] = names_used(tree)
+        self.choices[path] = branches(tree)
+        plain = {n: v for n, v in (claimed or {}).items() if not {"function", "triton"} & v.keys()}
+        module.__dict__.update({n: constant(v) for n, v in plain.items()})
         self.bound[path] = {a.asname or a.name: n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)
                             for a in n.names}  # fmt: skip
         for node in tree.body:
@@ -95,15 +113,23 @@ class DeviceSource:
             case ast.ImportFrom():
                 self._import_from(module, node, path, used)
             case ast.FunctionDef(decorator_list=decorators) if any(_is_jit(d) for d in decorators):
-                kept = next(d for d in decorators if _is_jit(d))
-                node.decorator_list = [_bare(kept)]
-                _disarm(node)
-                self._run(module, node, path)
+                self._define(module, node, path)
             case ast.Assign() | ast.AnnAssign() if _is_plain(node.value) and _binds_names(node):
                 try:
                     self._run(module, node, path)
                 except Exception:  # a constant that needs what was left out: the launch that uses it will say so
                     return
+
+    def _define(self, module: types.ModuleType, node: ast.FunctionDef, path: str) -> None:
+        """Run a jitted function's definition, bare."""
+        kept = next(d for d in node.decorator_list if _is_jit(d))
+        node.decorator_list = [_bare(kept)]
+        _disarm(node)
+        try:
+            self._run(module, node, path)
+        except NameError:  # the decorator's arguments read what is not here: they tune how it compiles, not what it is
+            node.decorator_list = [kept.func if isinstance(kept, ast.Call) else kept]
+            self._run(module, node, path)
 
     def _import_from(self, module: types.ModuleType, node: ast.ImportFrom, path: str, used: set[str]) -> None:
         if node.level == 0 and (node.module or "").split(".")[0] in IMPORTABLE:
@@ -139,20 +165,47 @@ class DeviceSource:
     def _fill(self, module: types.ModuleType, claimed: dict[str, Any]) -> None:
         """Globals that the file makes in a way that is not executed here: the launch states them. A false value makes
         another kernel of it, and its results are judged like any other's."""
+        path = str(module.__file__)
         for name, value in claimed.items():
-            if name in module.__dict__:
-                continue
             ((kind, body),) = value.items()
-            if kind == "=":
-                module.__dict__[name] = body
-            elif kind == "float":
-                module.__dict__[name] = float.fromhex(body) if "0x" in body else float(body)
-            elif kind == "tl.dtype":
-                module.__dict__[name] = tl.dtype(body)
-            elif kind == "triton" and str(body[0]).startswith("triton.language"):
-                module.__dict__[name] = functools.reduce(getattr, body[1:], importlib.import_module(body[0]))
-            elif kind == "function":
-                module.__dict__[name] = self.function(body[0], body[1], body[2])
+            if kind == "function":
+                self._fill_function(module, path, name, body)
+            elif name not in module.__dict__:
+                module.__dict__[name] = constant(value)
+
+    def _fill_function(self, module: types.ModuleType, path: str, name: str, body: list[Any]) -> None:
+        """A function that the file's device code reads, and what it reads itself."""
+        if name not in self.used[path] or (path, name) in self.filled:
+            return
+        self.filled.add((path, name))
+        found = self.function(body[0], body[1], body[2] if len(body) > 2 else {})
+        module.__dict__.setdefault(name, found)
+
+
+def constant(value: dict[str, Any]) -> Any:
+    """A claimed global that is no function."""
+    ((kind, body),) = value.items()
+    if kind == "float":
+        return float.fromhex(body) if "0x" in body else float(body)
+    if kind == "tl.dtype":
+        return tl.dtype(body)
+    if kind == "triton" and str(body[0]).startswith("triton.language"):
+        return functools.reduce(getattr, body[1:], importlib.import_module(body[0]))
+    return body
+
+
+def first_line(node: ast.FunctionDef) -> int:
+    """Line where a definition begins, decorators included."""
+    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+
+
+def branches(tree: ast.Module) -> dict[str, list[ast.FunctionDef]]:
+    """Jitted functions by name, at the top of a file and in its ``if`` and ``try``, where a name has several."""
+    blocks = [n for n in tree.body if isinstance(n, ast.If | ast.Try | ast.With)]
+    found = [f for f in (*tree.body, *(f for b in blocks for f in ast.walk(b))) if isinstance(f, ast.FunctionDef)
+             and any(_is_jit(d) for d in f.decorator_list)]  # fmt: skip
+    names = {f.name for f in found if sum(f.name == g.name for g in found) > 1}
+    return {n: [copy.deepcopy(f) for f in found if f.name == n] for n in names}
 
 
 def _is_jit(d: ast.expr) -> bool:
