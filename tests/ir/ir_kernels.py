@@ -524,3 +524,9 @@ def ragged_rows(x, y, n, BLOCK: tl.constexpr):
     for j in range(0, row + 1):
         v = tl.load(y + (row * n + j) * BLOCK + i)
         tl.store(y + (row * n + j) * BLOCK + i, v + tl.load(x + i))
+
+
+@triton.jit
+def max_int_fill(x, y, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y, tl.max(tl.load(x + i, mask=i < n, other=-float("inf"))))

@@ -9,6 +9,7 @@ import torch
 
 from tilewright.errors import KernelError, Unsupported
 from tilewright.ir import launch
+from tilewright.ir.domains.machine import Machine
 from tilewright.ir.phantom import Phantom, corners
 
 
@@ -240,3 +241,18 @@ def test_programs_that_leave_a_loop_early_are_not_taken_for_others():
         assert bool((writer[row, : row + 1] == row + 1).all())
         assert bool((writer[row, row + 1 :] == 0).all())
     assert torch.equal(y.reshape(n * n, block)[0], x)
+
+
+def test_masked_load_without_other_gives_zero_where_the_target_does():
+    x, y = torch.randn(10, 100), torch.zeros(10, 100)
+    result = launch.run(K.softmax_no_other, (10,), (x, y, 100, 100, 128), domain=Machine(masked_zero=True))
+    padded = torch.cat((x, torch.zeros(10, 28)), 1)
+    torch.testing.assert_close(y, torch.softmax(padded, 1)[:, :100])
+    assert [(u.kind, u.count) for u in result.undefined] == [("masked load", 280)]
+
+
+def test_constant_that_no_integer_holds_is_undefined():
+    x, y = torch.full((100,), -7, dtype=torch.int16), torch.zeros(1, dtype=torch.int16)
+    result = launch.run(K.max_int_fill, (1,), (x, y, 100, 128))
+    assert [u.kind for u in result.undefined] == ["constant out of range"]
+    assert int(y[0]) != -7

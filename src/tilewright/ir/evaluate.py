@@ -28,7 +28,7 @@ MAX_ITERATIONS = 1 << 20
 
 class Evaluator:
     """Evaluates the programs ``ids`` of a launch. Rules see: ``domain``, ``memory``, ``grid``, ``types``, ``lanes``,
-    ``constants`` (a cache by operation), ``used`` (ids of values that some operation reads)."""
+    ``constants`` (a cache by operation), ``fixed`` (ids of constants), ``used`` (of values that are read)."""
 
     def __init__(self, program: Program, domain: Domain, memory: Memory, grid: tuple[int, int, int],
                  seconds: float | None = None):  # fmt: skip
@@ -40,6 +40,7 @@ class Evaluator:
         self.types = program.types
         self.rules = load_rules()
         self.constants: dict[int, Any] = {}
+        self.fixed = {r for op in program.ops() if op.name == "arith.constant" for r in op.results}
         self.used = {o for op in program.ops() for o in op.operands} | {
             v for op in program.ops() for _, vs in op.successors for v in vs
         }

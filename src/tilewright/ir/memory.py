@@ -223,6 +223,15 @@ class Memory:
         self.undefined[key] = self.undefined.get(key, 0) + count
 
 
+def masked_off(domain: Domain, t: Type, shape: tuple[int, ...], where: str) -> Any:
+    """What a load without ``other`` gives where it is masked off: undefined, but zero for a domain that says so."""
+    if not getattr(domain, "masked_zero", False):
+        return poison(domain, t, shape, where)
+    if t.is_float:
+        return domain.constant(0.0, Type(t.elem), where).expand(shape)
+    return torch.zeros(shape, dtype=int_dtype(t.elem))
+
+
 def poison(domain: Domain, t: Type, shape: tuple[int, ...], where: str) -> Any:
     """Undefined values: the domain's own for floats, a conspicuous pattern for integers."""
     if t.is_float:

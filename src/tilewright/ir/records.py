@@ -66,9 +66,10 @@ class Uninitialised:
 @dataclass(frozen=True)
 class Undefined:
     """A value that the language leaves undefined and the kernel asked for: a masked load without ``other`` (rightly
-    used by many kernels, so no fault in itself), a division by zero, a failed ``tl.device_assert``."""
+    used by many kernels, so no fault in itself), a division by zero, a constant that does not fit the integer type that
+    it is cast to, a failed ``tl.device_assert``."""
 
-    kind: Literal["masked load", "integer division by zero", "assertion"]
+    kind: Literal["masked load", "integer division by zero", "constant out of range", "assertion"]
     where: str
     count: int
     message: str = ""

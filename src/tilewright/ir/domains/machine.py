@@ -36,12 +36,15 @@ def dtype_of(t: Type, where: str = "") -> torch.dtype:
 
 
 class Machine(Domain):
-    """``tf32`` says how fp32 operands of a tf32 dot are narrowed: ``truncate`` or ``nearest`` (ties away)."""
+    """``tf32`` says how fp32 operands of a tf32 dot are narrowed: ``truncate`` or ``nearest`` (ties away).
+    ``masked_zero``: a masked load without ``other`` gives 0 there, as NVIDIA's back end does, though Triton's language
+    leaves the value undefined; else it gives NaN."""
 
     name = "machine"
 
-    def __init__(self, tf32: Literal["truncate", "nearest"] = "truncate") -> None:
+    def __init__(self, tf32: Literal["truncate", "nearest"] = "truncate", masked_zero: bool = False) -> None:
         super().__init__()
+        self.masked_zero = masked_zero
         self.tf32 = tf32_truncated if tf32 == "truncate" else tf32_nearest
 
     def constant(self, value: float, t: Type, where: str) -> Tensor:

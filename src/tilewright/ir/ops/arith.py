@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ...errors import Unsupported
+from ..memory import poison
 from ..program import Op, Type
 from ..values import INTS, Ptr, bits, int_dtype, struct_n
 from . import rule
@@ -342,7 +343,17 @@ def int_to_float(ev: Any, op: Op, x: Tensor) -> Any:
 
 @rule("arith.fptosi", "arith.fptoui")
 def float_to_int(ev: Any, op: Op, x: Any) -> Tensor:
-    return ev.domain.to_int(x, ev.types[op.operands[0]], op.type, op.name == "arith.fptosi", op.loc)
+    source, signed = ev.types[op.operands[0]], op.name == "arith.fptosi"
+    out = ev.domain.to_int(x, source, op.type, signed, op.loc)
+    if op.operands[0] in ev.fixed and isinstance(x, Tensor):
+        width = bits(op.type.elem)
+        low, high = (-(2.0 ** (width - 1)), 2.0 ** (width - 1)) if signed else (0.0, 2.0**width)
+        real = x.detach().double().trunc()
+        lost = ~((real >= low) & (real < high))
+        if bool(lost.any()):  # a device saturates, but a constant is folded by the compiler, to anything
+            ev.memory.undefined_value("constant out of range", op.loc, int(lost.sum()))
+            out = torch.where(lost, poison(ev.domain, Type(op.type.elem), tuple(out.shape), op.loc), out)
+    return out
 
 
 @rule("arith.bitcast", "tt.bitcast")

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..memory import Buffer, poison
+from ..memory import Buffer, masked_off, poison
 from ..program import Op, Type
 from ..values import Desc, Ptr, expand_lead, lanes_of, struct, struct_n
 from . import rule
@@ -19,7 +19,7 @@ def load(ev: Any, op: Op, ptr: Ptr, mask: Tensor | None = None, other: Any = Non
 
 
 def load_at(ev: Any, ptr: Ptr, mask: Tensor | None, other: Any, t: Type, where: str) -> Any:
-    """Elements at ``ptr``; where masked off ``other``, or poison if there is none."""
+    """Elements at ``ptr``; where masked off ``other``; if there is none, what the domain leaves there."""
     parts = ev.memory.parts(ptr, mask)
     if len(parts) == 1:
         return _load(ev, parts[0][0], parts[0][1], parts[0][2], other, t, where)
@@ -27,7 +27,7 @@ def load_at(ev: Any, ptr: Ptr, mask: Tensor | None, other: Any, t: Type, where: 
     for buffer, here, active in parts:
         out = _load(ev, buffer, here, active, out, t, where)
     if out is None:
-        out = poison(ev.domain, t, tuple(ptr.shape), where)
+        out = masked_off(ev.domain, t, tuple(ptr.shape), where)
     return out
 
 
@@ -64,7 +64,7 @@ def _load(ev: Any, buffer: Buffer, ptr: Ptr, mask: Tensor | None, other: Any, t:
         return loaded
     if other is None:
         memory.undefined_value("masked load", where, int((~mask).sum()))
-        other = poison(ev.domain, t, shape, where)
+        other = masked_off(ev.domain, t, shape, where)
     return ev.select(mask, loaded, other, t)
 
 

@@ -10,7 +10,7 @@ from ..gate import Gate
 
 ORDER = ("task audit", "interface", "values", "shapes", "written", "purity", "honesty", "determinism",
          "special values", "accumulation", "strides", "gradients", "batch invariance", "metamorphic",
-         "coverage", "races", "bounds", "configurations", "resources", "rounding", "algebra")  # fmt: skip
+         "masked lanes", "coverage", "races", "bounds", "configurations", "resources", "rounding", "algebra")  # fmt: skip
 
 
 @cache
