@@ -24,9 +24,10 @@ from .memory import Memory
 from .phantom import Phantom, corners
 from .program import Op, Program
 from .records import Result
-from .values import Ptr, merge
+from .values import Ptr, merge, nbytes
 
 SHORT = 16
+SECTOR = 32  # bytes that a GPU's memory moves at once
 CHUNK_ELEMENTS = 1 << 18
 LIMITS = (2**31 - 1, 65535, 65535)
 
@@ -200,19 +201,68 @@ def probe(
     ``grid`` has three sizes; ``extra`` random programs are added to the corners. Also gives the
     source lines of loads that steer (``steering``). Raises KernelError and Unsupported as
     ``launch.run`` does."""
+    walker, values, compiled = _ready(Leaping, fn, grid, args, kwargs, seconds, target)
+    ids = torch.tensor(corners(grid, extra, seed), dtype=torch.int64)
+    size = max(1, CHUNK_ELEMENTS // max(1, compiled.program.largest_tile))
+    with torch.no_grad():
+        for first in range(0, len(ids), size):
+            walker.run(ids[first : first + size], values)
+    memory, domain = walker.memory, walker.domain
+    result = Result({}, memory.faults, [], [], memory.undefineds(), {}, list(memory.accesses.values()), domain.ledger,
+                    grid[0] * grid[1] * grid[2], len(ids), domain=domain.name)  # fmt: skip
+    return result, steering(compiled.program)
+
+
+def sectors(fn: Any, grid: tuple[int, int, int], kwargs: dict[str, Any], seconds: float | None = None
+            ) -> dict[tuple[str, str], list[int]]:  # fmt: skip
+    """What the program in the middle of a grid touches (``Sectors.touched``), over storages without memory."""
+    walker, values, _ = _ready(Sectors, fn, grid, (), kwargs, seconds, CUDA_90)
+    with torch.no_grad():
+        walker.run(torch.tensor([grid[0] * grid[1] * grid[2] // 2]), values)
+    return walker.touched
+
+
+def _ready(kind: Any, fn: Any, grid: Any, args: Sequence[Any], kwargs: dict[str, Any], seconds: float | None,
+           target: Any) -> tuple[Any, list[Any], Any]:  # fmt: skip
+    """An evaluator of ``kind`` over a launch, the values of its arguments, and the compiled function."""
     fn = unwrap(fn)
     compiled = compile(fn, tuple(args), kwargs, target=target)
     flat = flatten(compiled.signature, bind(fn, tuple(args), kwargs))
     domain = Machine()
     names = tuple(n for n, _ in flat)
     buffers, values = place(compiled.program, names, [v for _, v in flat], domain, frozenset(), False)
-    memory = Memory(domain, buffers, grid)
-    walker = Leaping(compiled.program, domain, memory, grid, seconds)
-    ids = torch.tensor(corners(grid, extra, seed), dtype=torch.int64)
-    size = max(1, CHUNK_ELEMENTS // max(1, compiled.program.largest_tile))
-    with torch.no_grad():
-        for first in range(0, len(ids), size):
-            walker.run(ids[first : first + size], values)
-    result = Result({}, memory.faults, [], [], memory.undefineds(), {}, list(memory.accesses.values()), domain.ledger,
-                  grid[0] * grid[1] * grid[2], len(ids), domain=domain.name)  # fmt: skip
-    return result, steering(compiled.program)
+    return kind(compiled.program, domain, Memory(domain, buffers, grid), grid, seconds), values, compiled
+
+
+class Sectors(Leaping):
+    """Also notes, for the first program alone, how many 32-byte sectors each load and store touches and how many bytes
+    of them it uses: ``touched[line, kind]`` is [sectors, bytes used, step between neighbouring elements]."""
+
+    def __init__(self, *args: Any):
+        super().__init__(*args)
+        self.touched: dict[tuple[str, str], list[int]] = {}
+        self.rules = {**self.rules, "tt.load": self._watched("tt.load", 0), "tt.store": self._watched("tt.store", 1)}
+
+    def _watched(self, name: str, mask_at: int) -> Any:
+        rule = self.rules[name]
+
+        def run(ev: Any, op: Op, ptr: Ptr, *rest: Any) -> Any:
+            self.note(op, name.removeprefix("tt."), ptr, rest[mask_at] if len(rest) > mask_at else None)
+            return rule(ev, op, ptr, *rest)
+
+        return run
+
+    def note(self, op: Op, kind: str, ptr: Ptr, mask: Tensor | None) -> None:
+        off = ptr.off[:1]
+        if mask is not None:
+            off, keep = torch.broadcast_tensors(off, mask[:1])
+            off = off[keep]
+        flat = off.reshape(-1).unique()
+        if not len(flat):
+            return
+        size = nbytes(ptr.elem)
+        totals = self.touched.setdefault((op.loc, kind), [0, 0, 0])
+        totals[0] += len(torch.div(flat * size, SECTOR, rounding_mode="floor").unique())
+        totals[1] += len(flat) * size
+        if len(flat) > 1:
+            totals[2] = int((flat[1:] - flat[:-1]).min())

@@ -13,9 +13,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from ...errors import TilewrightError
+from ...ir import index
+from ...ir.arguments import Arg
 from ...ir.compile import Compiled, binary
+from ...ir.index import Filled
 
 TOOL_SECONDS = 20.0
+SECTORS_S = 2.0
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:.*)$')
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 _ACCESS = re.compile(r"\b(ld|st|red|atom)\.(?:[\w:]+\.)*?global((?:[.:]+\w+)*)")
@@ -78,3 +85,15 @@ def _width(suffixes: str) -> int:
     count = re.search(r"\.v(\d+)", suffixes)
     bits = re.search(r"\.[bfsu](?:f)?(\d+)", suffixes)
     return (int(count[1]) if count else 1) * (int(bits[1]) if bits else 0) // 8
+
+
+def sectors(fn: Any, grid: list[int], arguments: dict[str, Any]) -> list[list[Any]]:
+    """[line, kind, 32-byte sectors, bytes used of them, step] of what one program touches; empty where that can't be told."""
+    flat = {n: Arg(Filled(v.untyped_storage().nbytes() // v.element_size(), v.dtype), v.storage_offset(), v.dtype)
+            if isinstance(v, torch.Tensor) else v for n, v in arguments.items()}  # fmt: skip
+    x, y, z = (int(g) for g in (*grid, 1, 1)[:3])
+    try:
+        found = index.sectors(fn, (x, y, z), flat, SECTORS_S)
+    except TilewrightError:
+        return []
+    return [[*key, *totals] for key, totals in found.items()]

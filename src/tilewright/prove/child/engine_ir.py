@@ -57,13 +57,13 @@ class IrEngine:
             e.tilewright_kind = "unsupported"  # type: ignore[attr-defined]
             raise
         if len(results) == 1:
-            extra = {"binary": self._binary(fn, {**values, **options})} if head.get("binary") else {}
+            extra = {"binary": self._binary(fn, {**values, **options}, head["grid"])} if head.get("binary") else {}
             added = {"sums": [list(s) for s in sums(compile(fn, (), {**values, **options}).program)]}
             return {**describe(results[0]), **footprint(results[0], bundle), **added, **extra}
         both = [describe(r) for r in results]
         return {k: sum(b[k] for b in both) if k == "programs" else [x for b in both for x in b[k]] for k in both[0]}
 
-    def _binary(self, fn: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _binary(self, fn: Any, arguments: dict[str, Any], grid: list[int]) -> dict[str, Any]:
         """What the machine code tells; each specialisation is compiled once."""
         compiled = compile(fn, (), arguments)
         key = (compiled.program.sha256, compiled.options.get("num_warps"), compiled.options.get("num_stages"))
@@ -72,7 +72,7 @@ class IrEngine:
                 self.binaries[key] = binaries.describe(compiled)
             except Exception as e:  # what the compiler's later stages refuse: told, and never held against the evaluator
                 self.binaries[key] = {"refused": str(e).strip()[:2000] or type(e).__name__}
-        return self.binaries[key]
+        return {**self.binaries[key], "sectors": binaries.sectors(fn, grid, arguments)}
 
 
 def parts(grid: list[int], order: int) -> list[list[int] | None]:
