@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
+import triton
 
 from tilewright.errors import Unsupported
 from tilewright.prove.child.device_source import DeviceSource
@@ -80,3 +81,13 @@ def test_what_an_imported_function_reads_is_filled(package: Path) -> None:
 def test_a_decorator_that_reads_what_is_not_there_counts_for_nothing(package: Path) -> None:
     found = source(package).function(stated(package / "kernel.py", 7), "kernel", {})
     assert not found.do_not_specialize
+
+
+def test_a_claimed_constexpr_is_one(package: Path) -> None:
+    ops = package / "ops.py"
+    claimed = {"A": {"constexpr": {"=": 3}}, "C": {"=": 3}}
+    scope = source(package).function(stated(ops, 15), "four", claimed).fn.__globals__
+    assert isinstance(scope["A"], triton.language.constexpr)
+    assert scope["A"].value == 3
+    assert scope["C"] == 3
+    assert not isinstance(scope["C"], triton.language.constexpr)

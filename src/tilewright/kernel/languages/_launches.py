@@ -199,14 +199,18 @@ def hash_of(path: str, changed: int, size: int) -> str:
 def scalar_globals(fn: JITFunction, seen: frozenset[str] = frozenset()) -> dict[str, Any]:
     """Among the module globals that a device function may read: plain constants, Triton's own functions and modules
     under whatever name, jitted functions of other files."""
-    here = fn.fn.__code__.co_filename
-    out = {n: stated(v, n, seen | {here}) for n, v in fn.fn.__globals__.items() if not n.startswith("__")}
-    return {n: v for n, v in out.items() if v is not None}
+    here, scope = fn.fn.__code__.co_filename, fn.fn.__globals__
+    out = {n: stated(v, n, seen | {here}) for n, v in scope.items() if not n.startswith("__")}
+    fixed = {n for n, a in scope.get("__annotations__", {}).items() if "constexpr" in str(getattr(a, "__name__", a))}
+    return {n: {"constexpr": v} if n in fixed and "constexpr" not in v else v for n, v in out.items() if v is not None}
 
 
 def stated(v: Any, name: str, seen: frozenset[str]) -> dict[str, Any] | None:
     """A global as JSON, or None for what device code can't use."""
-    if isinstance(v, bool | int | float | str | triton.language.constexpr | triton.language.dtype):
+    if isinstance(v, triton.language.constexpr):
+        inner = stated(v.value, name, seen)
+        return None if inner is None else {"constexpr": inner}
+    if isinstance(v, bool | int | float | str | triton.language.dtype):
         try:
             return dict(encode(v, name, {}))
         except KernelFault:

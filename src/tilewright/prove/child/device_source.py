@@ -185,6 +185,8 @@ class DeviceSource:
 def constant(value: dict[str, Any]) -> Any:
     """A claimed global that is no function."""
     ((kind, body),) = value.items()
+    if kind == "constexpr":
+        return tl.constexpr(constant(body))
     if kind == "float":
         return float.fromhex(body) if "0x" in body else float(body)
     if kind == "tl.dtype":
