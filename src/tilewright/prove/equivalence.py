@@ -88,8 +88,12 @@ class Numbers(Real):
     """Real arithmetic in which undefined memory holds arbitrary numbers: what depends on it differs from call to
     call."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.undefined = torch.Generator().manual_seed(1)  # the same in each run, so that it is no noise
+
     def poison(self, t: Type, shape: tuple[int, ...], where: str) -> torch.Tensor:
-        return torch.randn(shape, dtype=torch.float64)
+        return torch.randn(shape, generator=self.undefined, dtype=torch.float64)
 
 
 class Pair:
@@ -214,7 +218,11 @@ class Pair:
             nudged = {n: x * (1 + torch.sign(torch.rand_like(x) - 0.5) * 2.0**-52) for n, x in floats.items()}
             theirs2, ours2 = self.both(Numbers(), nudged)
         for name, mine in ours.items():
-            if not mine.is_float or mine.data.numel() == 0:
+            if mine.data.numel() == 0:
+                continue
+            if not mine.is_float or not theirs[name].is_float:
+                steady = (theirs2[name].data == theirs[name].data) & (ours2[name].data == mine.data)
+                self.unequal(worst, name, theirs[name].data, mine.data, steady)
                 continue
             k, r = theirs[name].data, mine.data
             noise = NOISE * ((theirs2[name].data - k).abs() + (ours2[name].data - r).abs())
@@ -236,6 +244,16 @@ class Pair:
         if most <= NEAR:
             worst.compared, worst.relative = compared, most
         return most <= NEAR
+
+    def unequal(self, worst: Difference, name: str, k: torch.Tensor, r: torch.Tensor, steady: torch.Tensor) -> None:
+        """Integers and booleans: any that differ, and did not move with the inputs' last bit."""
+        worst.compared += r.numel()
+        bad = (k != r) & steady
+        if bool(bad.any()) and worst.relative < 1.0:
+            first = int(bad.reshape(-1).nonzero()[0])
+            worst.relative, worst.ratio, worst.output, worst.where = 1.0, 1e6, name, self.stores.get(name, "")
+            worst.index = [int(i) for i in torch.unravel_index(torch.tensor(first), r.shape)] if r.dim() else []
+            worst.kernel, worst.reference = float(k.reshape(-1)[first]), float(r.reshape(-1)[first])
 
     def judge(
         self, worst: Difference, name: str, k: torch.Tensor, r: torch.Tensor, noise: torch.Tensor, unit: float

@@ -129,7 +129,9 @@ def _turned(c: Context, x: Any, w: Any, stride: list[int], padding: list[int], d
     rank = len(stride)
     spread = c.full([*x.shape[:2], *[(s - 1) * d + 1 for s, d in zip(x.shape[2:], stride, strict=True)]], 0.0)
     spread = struct(spread, lambda t: t.clone(memory_format=torch.contiguous_format))
-    places = torch.arange(spread.shape.numel()).reshape(spread.shape)[(..., *[slice(None, None, d) for d in stride])]
+    places = torch.arange(spread.shape.numel()).reshape(spread.shape)
+    for i, step in enumerate(stride):
+        places = places.index_select(2 + i, torch.arange(0, places.shape[2 + i], step))
     flat = c.domain.put(struct(spread, lambda t: t.reshape(-1)), places.reshape(-1), struct(x, lambda t: t.reshape(-1)))
     data = struct(flat, lambda t: t.reshape(spread.shape))
     for i in range(rank):
@@ -181,8 +183,9 @@ def _pooled(c: Context, how: str, x: Value, kernel: list[int], stride: list[int]
         reach = (c.out[0].shape[axis] - 1) * stride[i] + (kernel[i] - 1) * dilation[i] + 1
         data = _pad_with(c, data, axis, max(0, reach - data.shape[axis]), value)
     cut = windows(data, kernel, stride, dilation)
-    wanted = tuple(slice(0, c.out[0].shape[len(x.shape) - rank + i]) for i in range(rank))
-    cut = struct(cut, lambda t: t[(..., *wanted, *[slice(None)] * rank)])
+    for i in range(rank):
+        n = c.out[0].shape[len(x.shape) - rank + i]
+        cut = struct(cut, lambda t: t.narrow(t.dim() - 2 * rank + i, 0, n))  # noqa: B023
     last = len(cut.shape)
     return c.fold(how, cut, list(range(last - rank, last)), False)
 

@@ -121,7 +121,7 @@ class Algebra(Gate):
 
     def _found(self, exam: Examination, case: Case, result: Check, tally: Tally, role: Role) -> Role:
         """A difference: driven to a witness if it can be, else told as what it is. Returns the role that it has."""
-        search = exam.memory[self.name, "search"]
+        search = exam.memory[f"{self.name} search"]
         shown = _witness(exam, case, search)
         if shown is not None:
             finding = exam.finding(Witnessed(), *shown)
@@ -166,7 +166,7 @@ class Algebra(Gate):
     def _in_real(self, exam: Examination, case: Case, child: AlgebraSession, seen: Agreement, notes: Notes) -> Check:
         most = FEW if notes.in_real else witness.STARTS
         search = witness.look(exam, child, case, LOOK_S, most)
-        exam.memory[self.name, "search"] = search
+        exam.memory[f"{self.name} search"] = search
         worst = search.worst
         why = (
             f"{seen.reason}{f' at {_short(seen.where)}' if seen.where else ''}" if seen.status == "unsupported" else ""
