@@ -67,8 +67,11 @@ def _ptx(text: str) -> tuple[Counter[tuple[str, str, int]], Counter[str]]:
     for line in text.splitlines():
         if m := _FILE.match(line):
             files[m[1]] = Path(m[2]).name
+    asm = False  # within inline assembly each line of the text is counted as a line of the source
     for line in text.splitlines():
-        if m := _LOC.match(line):
+        if "inline asm" in line:
+            asm = "begin" in line
+        elif m := None if asm else _LOC.match(line):
             at = f"{files.get(m[1], '?')}:{m[2]}"
         elif m := _ACCESS.search(line):
             kind = {"ld": "load", "st": "store"}.get(m[1], "atomic")

@@ -1,0 +1,108 @@
+"""Terminal output of ``explain``: the roofline first, then each launch, then what stands in the way."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ..explain.facts import Explained, Launch
+from .terminal import console
+
+WIDE = 16
+
+
+def show(x: Explained) -> None:
+    """Print an explanation."""
+    out = console()
+    dims = ", ".join(f"{n}={v}" for n, v in x.dims.items())
+    out.print(
+        Text.assemble((x.kernel, "bold"), f"  against {x.task}  ({dims or 'the given shape'}, {x.dtype})"),
+        soft_wrap=True,
+    )
+    top = Table.grid(padding=(0, 2))
+    top.add_column(style="bold", no_wrap=True)
+    top.add_column(overflow="fold")
+    top.add_row("must move", f"{size(x.compulsory)} ({x.compulsory_by})")
+    top.add_row(
+        "asks for", f"{size(x.read)} read, {size(x.written)} written by {_many(len(x.launches), 'launch', 'launches')}"
+    )
+    top.add_row(
+        "operations",
+        f"{number(x.flops)} ({x.flops_by}), {x.intensity:.3g} a byte; memory and tensor cores balance at {x.ridge:.0f}",
+    )
+    top.add_row("floor", f"{seconds(x.floor)} on an {x.card}, bound by {x.bound} (ceilings measured {x.measured})")
+    if x.torch_ops:
+        top.add_row("torch", ", ".join(sorted(x.torch_ops)))
+    out.print(Padding(top, (0, 0, 0, 2)))
+    for i, launch in enumerate(x.launches, 1):
+        _launch(out, i, launch)
+    every = [
+        *((f"launch {i}", o) for i, launch in enumerate(x.launches, 1) for o in launch.obstacles),
+        *(("overall", o) for o in x.obstacles),
+    ]
+    out.print(Text("\nwhat stands in the way", style="bold"))
+    if not every:
+        out.print("  nothing that can be seen without a GPU")
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="yellow", no_wrap=True)
+    rows.add_column(overflow="fold")
+    for who, what in every:
+        rows.add_row(who, what)
+    out.print(Padding(rows, (0, 0, 0, 2)))
+    for note in x.notes:
+        out.print(Text(f"note: {note}", style="dim"), soft_wrap=True)
+    out.print(Text("Facts of the code, not timings: bytes are those asked for, before caches.", style="dim"))
+
+
+def _launch(out: Console, number_: int, x: Launch) -> None:
+    grid = " x ".join(map(str, x.grid))
+    head = Text.assemble((f"\nlaunch {number_}  {x.function}", "bold"), f"  grid {grid}")
+    if x.registers:
+        spills = f"{x.spills} bytes spilled" if x.spills else "no spills"
+        head.append(f"; {x.warps} warps, {x.registers} registers a thread, {spills}, {size(x.shared)} shared")
+        head.append(f"; occupancy {x.occupancy:.0%} (limited by {x.limited_by}), {x.waves:.2g} waves")
+    out.print(head, soft_wrap=True)
+    t = Table(box=None, pad_edge=False, header_style="dim")
+    for name, right in (("line", False), ("access", False), ("bytes", True), ("each asked", True), ("bytes a thread", True),
+                        ("of fetched used", True), ("masked off", True)):  # fmt: skip
+        t.add_column(name, justify="right" if right else "left", no_wrap=True)
+    for a in x.accesses:
+        t.add_row(a.where, f"{a.kind} {a.argument} ({a.dtype})", size(a.bytes), f"{a.repeats:.3g}x" if a.repeats else "",
+                  Text(str(a.width or "?"), style="yellow" if a.width and a.width < WIDE else ""),
+                  Text("?" if a.used is None else f"{a.used:.0%}", style="yellow" if a.used is not None and a.used < 0.6 else ""),
+                  f"{a.masked:.0%}" if a.masked else "")  # fmt: skip
+    out.print(Padding(t, (0, 0, 0, 2)))
+    if x.dot_flops:
+        cores = f"on tensor cores ({', '.join(x.tensor_cores)})" if x.tensor_cores else "without tensor cores"
+        out.print(Text(f"  dots      {number(x.dot_flops)} operations {cores}"))
+    out.print(Text(f"  rounding  {x.rounding}"), soft_wrap=True)
+
+
+def _many(n: int, one: str, several: str) -> str:
+    return f"{n} {one if n == 1 else several}"
+
+
+def size(n: int) -> str:
+    """Bytes for people."""
+    value = float(n)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            return f"{value:.4g} {unit}" if unit != "bytes" else f"{n} bytes"
+        value /= 1024
+    return ""
+
+
+def number(n: float) -> str:
+    """A count for people."""
+    for unit in ("", "k", "M", "G"):
+        if n < 1000:
+            return f"{n:.3g}{unit}"
+        n /= 1000
+    return f"{n:.3g}T"
+
+
+def seconds(s: float) -> str:
+    """A time for people."""
+    return f"{s * 1e6:.3g} us" if s < 1e-3 else f"{s * 1e3:.3g} ms"
