@@ -15,10 +15,16 @@ Dtype = Annotated[str | None, typer.Option("--dtype", help="Dtype of the main in
 
 
 def command(
-    problem: o.Problem, kernel: o.KernelFile, dims: Dims = "", dtype: Dtype = None, json: o.Json = None,
-    contract: o.ContractFile = None, reference: o.Reference = None, sandbox: o.Sandbox = "best",
-) -> None:  # fmt: skip
-    """What does each launch of KERNEL do, line by line, and what stands in the way of speed? Needs no GPU, times nothing.
+    problem: o.Problem,
+    kernel: o.KernelFile,
+    dims: Dims = "",
+    dtype: Dtype = None,
+    json: o.Json = None,
+    contract: o.ContractFile = None,
+    reference: o.Reference = None,
+    sandbox: o.Sandbox = "best",
+) -> None:
+    """What does each launch of KERNEL do, line by line, and what stands in the way of speed? Needs no GPU.
 
     Example: tilewright explain examples/01_softmax/problem.py examples/01_softmax/right.py
     """

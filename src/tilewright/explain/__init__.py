@@ -40,8 +40,16 @@ def ceilings(card: str = "h200") -> dict[str, Any]:
     return dict(tomllib.loads((Path(__file__).parent / "ceilings.toml").read_text())[card])
 
 
-def explain(problem: str, kernel: str, *, dims: Mapping[str, int] | None = None, dtype: str | None = None,
-            overrides: str | None = None, reference: str | None = None, sandbox: str = "best") -> Explained:  # fmt: skip
+def explain(
+    problem: str,
+    kernel: str,
+    *,
+    dims: Mapping[str, int] | None = None,
+    dtype: str | None = None,
+    overrides: str | None = None,
+    reference: str | None = None,
+    sandbox: str = "best",
+) -> Explained:
     """Facts about ``kernel`` at ``dims`` (those of the task's first workload for what is not given).
 
     Raises UserError for unknown or unlawful dims, KernelError where the kernel fails or isn't Triton."""
@@ -79,8 +87,10 @@ def _recipe(exam: Examination, wanted: dict[str, int], dtype: str | None) -> Rec
     if dtype is not None and dtype not in exam.dtypes():
         raise UserError(f"the contract promises no {dtype}", remedy=f"choose from {', '.join(exam.dtypes())}")
     if sizes.nbytes(exam.sheet, dims, dtype) > BIGGEST:
-        raise UserError(f"{dims} is more than {BIGGEST >> 20} MiB of inputs and outputs, too much to evaluate here",
-                        remedy="choose smaller sizes with --dims; the facts of a launch change little from there")  # fmt: skip
+        raise UserError(
+            f"{dims} is more than {BIGGEST >> 20} MiB of inputs and outputs, too much to evaluate here",
+            remedy="choose smaller sizes with --dims; the facts of a launch change little from there",
+        )
     w = first.model_copy(update={"dims": dims, "dtype": dtype or first.dtype})
     return Recipe(w, seed=exam.seed_for("explain"))
 
@@ -89,20 +99,32 @@ def _explained(exam: Examination, case: Case, outcome: Outcome, notes: list[dict
     top = ceilings()
     launches = tuple(_launch(n) for n in notes)
     compulsory, by = _compulsory(exam, case, outcome)
-    launches = tuple(
-        x.model_copy(update={"obstacles": obstacles.of_launch(x, compulsory, H200.multiprocessors)}) for x in launches
-    )
+    launches = tuple(x.model_copy(update={"obstacles": obstacles.of_launch(x, H200.multiprocessors)}) for x in launches)
     flops, flops_by = _flops(exam, case, launches)
     slow, fast = compulsory / top["copy"], flops / top["matmul_bf16"]
     ops = _torch(outcome)
     return Explained(
-        kernel=exam.kernel.path, task=exam.sheet.name, dims=case.dims, dtype=case.recipe.workload.dtype or exam.dtypes()[0],
-        card=top["name"], measured=str(top["measured"]), compulsory=compulsory, compulsory_by=by, flops=flops, flops_by=flops_by,
-        read=sum(x.read for x in launches), written=sum(x.written for x in launches),
-        intensity=flops / compulsory if compulsory else 0.0, ridge=top["matmul_bf16"] / top["copy"],
-        bound="memory" if slow >= fast else "tensor cores", floor=max(slow, fast), torch_ops=ops, launches=launches,
-        obstacles=obstacles.of_all(launches, compulsory, ops), notes=_notes(exam, outcome, launches),
-    )  # fmt: skip
+        kernel=exam.kernel.path,
+        task=exam.sheet.name,
+        dims=case.dims,
+        dtype=case.recipe.workload.dtype or exam.dtypes()[0],
+        card=top["name"],
+        measured=str(top["measured"]),
+        compulsory=compulsory,
+        compulsory_by=by,
+        flops=flops,
+        flops_by=flops_by,
+        read=sum(x.read for x in launches),
+        written=sum(x.written for x in launches),
+        intensity=flops / compulsory if compulsory else 0.0,
+        ridge=top["matmul_bf16"] / top["copy"],
+        bound="memory" if slow >= fast else "tensor cores",
+        floor=max(slow, fast),
+        torch_ops=ops,
+        launches=launches,
+        obstacles=obstacles.of_all(launches, compulsory, ops),
+        notes=_notes(exam, outcome, launches),
+    )
 
 
 def _compulsory(exam: Examination, case: Case, outcome: Outcome) -> tuple[int, str]:
@@ -132,8 +154,25 @@ def _torch(outcome: Outcome) -> dict[str, int]:
 
 def _works(name: str) -> bool:
     """Whether a torch operation moves data (views and allocations don't)."""
-    idle = ("empty", "view", "as_strided", "detach", "transpose", "permute", "expand", "slice", "select", "unsqueeze", "squeeze",
-            "alias", "reshape", "t.default", "_local_scalar", "unbind", "split")  # fmt: skip
+    idle = (
+        "empty",
+        "view",
+        "as_strided",
+        "detach",
+        "transpose",
+        "permute",
+        "expand",
+        "slice",
+        "select",
+        "unsqueeze",
+        "squeeze",
+        "alias",
+        "reshape",
+        "t.default",
+        "_local_scalar",
+        "unbind",
+        "split",
+    )
     return not any(name.removeprefix("aten.").startswith(i) for i in idle)
 
 
@@ -151,11 +190,18 @@ def _launch(n: dict[str, Any]) -> Launch:
         facts = {k: made[k] for k in ("registers", "spills", "shared", "warps", "stages")}
         facts |= {"occupancy": share, "limited_by": limit, "waves": programs / max(1, at_once)}
     return Launch(
-        function=n["function"], where=accesses[0].where if accesses else "", grid=tuple(n["grid"]), programs=programs,
-        read=sum(a.bytes for a in accesses if a.kind != "store"), written=sum(a.bytes for a in accesses if a.kind != "load"),
-        dot_flops=flops, tensor_cores=tuple(sorted(made.get("tensor", {}))), accesses=accesses,
-        rounding=rounding.summary(seen), **facts,
-    )  # fmt: skip
+        function=n["function"],
+        where=accesses[0].where if accesses else "",
+        grid=tuple(n["grid"]),
+        programs=programs,
+        read=sum(a.bytes for a in accesses if a.kind != "store"),
+        written=sum(a.bytes for a in accesses if a.kind != "load"),
+        dot_flops=flops,
+        tensor_cores=tuple(sorted(made.get("tensor", {}))),
+        accesses=accesses,
+        rounding=rounding.summary(seen),
+        **facts,
+    )
 
 
 def _access(n: dict[str, Any], a: dict[str, Any], made: dict[str, Any]) -> Access:
@@ -166,11 +212,17 @@ def _access(n: dict[str, Any], a: dict[str, Any], made: dict[str, Any]) -> Acces
     sectors = next((s for s in made.get("sectors", ()) if short(s[0]) == where and s[1] == a["kind"]), None)
     reach = a["high"] - a["low"] + 1 if a["high"] is not None and a["low"] is not None else 0
     return Access(
-        where=where, kind=a["kind"], argument=a["argument"], dtype=rounding.NAMES.get(a["elem"], a["elem"]),
-        bytes=a["active"] * size, masked=1 - a["active"] / a["elements"] if a["elements"] else 0.0, width=max(widths, default=0),
-        used=min(1.0, sectors[3] / (32 * sectors[2])) if sectors else None, step=sectors[4] if sectors else 0,
+        where=where,
+        kind=a["kind"],
+        argument=a["argument"],
+        dtype=rounding.NAMES.get(a["elem"], a["elem"]),
+        bytes=a["active"] * size,
+        masked=1 - a["active"] / a["elements"] if a["elements"] else 0.0,
+        width=max(widths, default=0),
+        used=min(1.0, sectors[3] / (32 * sectors[2])) if sectors else None,
+        step=sectors[4] if sectors else 0,
         repeats=a["active"] / reach if reach else 0.0,
-    )  # fmt: skip
+    )
 
 
 def _notes(exam: Examination, outcome: Outcome, launches: tuple[Launch, ...]) -> tuple[str, ...]:

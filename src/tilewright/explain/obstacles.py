@@ -8,13 +8,11 @@ FULL_WIDTH = 16  # bytes that a thread can move at once
 NOTABLE = 0.05  # share of the launch's traffic below which an access is not worth a word
 
 
-def of_launch(x: Launch, compulsory: int, multiprocessors: int) -> tuple[str, ...]:
-    """Obstacles of one launch, those of the largest accesses first."""
+def of_launch(x: Launch, multiprocessors: int) -> tuple[str, ...]:
+    """Obstacles of one launch, those of memory first."""
     total = max(1, x.read + x.written)
-    out = []
-    for a in sorted(x.accesses, key=lambda a: -a.bytes):
-        if a.bytes >= NOTABLE * total:
-            out += _access(a)
+    large = [a for a in x.accesses if a.bytes >= NOTABLE * total]
+    out = [*_scattered(large), *_narrow(large), *_again(large), *_masked(large)]
     if x.spills:
         out.append(f"{x.spills} bytes a thread spill to memory: use smaller tiles or more warps")
     if x.dot_flops and not x.tensor_cores:
@@ -22,31 +20,73 @@ def of_launch(x: Launch, compulsory: int, multiprocessors: int) -> tuple[str, ..
             "the dots run without tensor cores: float32 with input_precision='ieee', or tiles too small for them"
         )
     if x.programs < multiprocessors:
-        few = "1 program keeps" if x.programs == 1 else f"{x.programs} programs keep"
+        many = "1 program keeps" if x.programs == 1 else f"{x.programs} programs keep"
         out.append(
-            f"{few} at most {x.programs} of {multiprocessors} multiprocessors busy: cut the work finer, or try larger inputs"
+            f"{many} at most {x.programs} of {multiprocessors} multiprocessors busy: cut the work finer, or look "
+            "at larger inputs (--dims)"
         )
-    elif 1 < x.waves < 4 and x.waves % 1 and x.waves % 1 < 0.5:
+    elif 1 < x.waves < 4 and 0 < x.waves % 1 < 0.5:
         out.append(f"the last of {x.waves:.1f} waves of programs fills the card by less than half")
-    if x.occupancy and x.occupancy <= 0.25:
+    if 0 < x.occupancy <= 0.25:
         out.append(f"{x.limited_by} leave room for {x.occupancy:.0%} of the warps, so memory latency is hard to hide")
     return tuple(out)
 
 
-def _access(a: Access) -> list[str]:
-    """Obstacles of one access."""
+def _scattered(accesses: list[Access]) -> list[str]:
+    found = [a for a in accesses if a.used is not None and a.used < 0.6]
+    return [
+        f"the {a.kind} of '{a.argument}' at {a.where} uses {a.used:.0%} of the memory that it fetches: neighbours "
+        f"lie {a.step} elements apart"
+        for a in found
+    ]
+
+
+def _narrow(accesses: list[Access]) -> list[str]:
+    found = [
+        a for a in accesses if 0 < a.width < FULL_WIDTH and a.kind != "atomic" and (a.used is None or a.used >= 0.6)
+    ]
+    widths = sorted({a.width for a in found})
+    return [
+        f"{places([a for a in found if a.width == w])}: {w} bytes a thread at once where {FULL_WIDTH} are possible; "
+            "the 
+        "compiler sees no steps of that size in strides, sizes and alignment, or the tile is too small"
+        for w in widths
+    ]
+
+
+def _again(accesses: list[Access]) -> list[str]:
+    loads: dict[str, list[Access]] = {}
+    for a in accesses:
+        if a.kind == "load":
+            loads.setdefault(a.argument, []).append(a)
     out = []
-    name = f"the {a.kind} of '{a.argument}' at {a.where}"
-    if a.used is not None and a.used < 0.6:
-        out.append(f"{name} uses {a.used:.0%} of the memory that it fetches: neighbours lie {a.step} elements apart")
-    elif a.width and a.width < FULL_WIDTH and a.kind != "atomic":
-        out.append(f"{name} moves {a.width} bytes a thread at once where {FULL_WIDTH} are possible: strides, alignment or masks "
-                   "that the compiler can't prove to go in steps, or tiles too small")  # fmt: skip
-    if a.repeats > 1.5 and a.kind == "load":
-        out.append(f"{name} asks for each element {a.repeats:.3g} times (a cache may serve the repeats)")
-    if a.masked > 0.3:
-        out.append(f"{a.masked:.0%} of the lanes of {name} are masked off: the tile is larger than what it covers")
+    for name, all_of_it in loads.items():
+        times = sum(a.repeats for a in all_of_it)
+        if times > 1.5:
+            out.append(
+                f"each element of '{name}' is asked for {times:.3g} times ({places(all_of_it)}); a cache may serve "
+                "the repeats"
+            )
     return out
+
+
+def _masked(accesses: list[Access]) -> list[str]:
+    return [
+        f"{a.masked:.0%} of the lanes of the {a.kind} of '{a.argument}' at {a.where} are masked off: the tile is "
+        "larger 
+        "than what it covers"
+        for a in accesses
+        if a.masked > 0.3
+    ]
+
+
+def places(accesses: list[Access]) -> str:
+    """``load of x_ptr at a.py:18, 26; store of y_ptr at a.py:34``."""
+    lines: dict[tuple[str, str, str], list[str]] = {}
+    for a in accesses:
+        file, _, line = a.where.rpartition(":")
+        lines.setdefault((a.kind, a.argument, file), []).append(line)
+    return "; ".join(f"{kind} of '{name}' at {file}:{', '.join(where)}" for (kind, name, file), where in lines.items())
 
 
 def of_all(launches: tuple[Launch, ...], compulsory: int, ops: dict[str, int]) -> tuple[str, ...]:
@@ -57,7 +97,7 @@ def of_all(launches: tuple[Launch, ...], compulsory: int, ops: dict[str, int]) -
         out.append(f"the launches ask for {moved / compulsory:.3g} times the bytes that must be moved")
     if len(launches) > 1:
         out.append(
-            f"{len(launches)} launches: what one hands to the next goes through memory, and each costs a few microseconds"
+            f"{len(launches)} launches: what one hands to the next goes through memory, each costs microseconds"
         )
     if ops:
         names = ", ".join(sorted(ops)[:4])

@@ -1,7 +1,7 @@
-"""One launch at sizes that no machine here could hold: addresses and masks are computed, storages have a size and no memory.
+"""One launch at sizes that no machine here could hold: addresses and masks are computed, storages have no memory.
 
-Integers wrap at their exact width, so an offset that outgrows 32 bits leaves its storage and is a fault. A sample of the
-grid's programs is evaluated: corners, their neighbours, random ones. Of a long loop only the first turns, one in the
+Integers wrap at their exact width, so an offset that outgrows 32 bits leaves its storage and is a fault. A sample of
+the grid's programs is evaluated: corners, their neighbours, random ones. Of a long loop only the first turns, one in the
 middle and the last two are run, after a check that every integer and pointer which it carries grows by the same step
 each turn; a loop whose steps differ is run whole. Storages hold one value: zeros, or what the caller says.
 """
@@ -193,9 +193,16 @@ def too_large(grid: Sequence[int]) -> str:
 
 
 def probe(
-    fn: Any, grid: tuple[int, int, int], args: Sequence[Any], kwargs: dict[str, Any], *, extra: int = 12, seed: int = 0,
-    seconds: float | None = None, target: tuple[str, int | str, int] = CUDA_90,
-) -> tuple[Result, set[str]]:  # fmt: skip
+    fn: Any,
+    grid: tuple[int, int, int],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    *,
+    extra: int = 12,
+    seed: int = 0,
+    seconds: float | None = None,
+    target: tuple[str, int | str, int] = CUDA_90,
+) -> tuple[Result, set[str]]:
     """Evaluates a sample of a launch's programs over storages without memory (``Arg(Filled(...))``).
 
     ``grid`` has three sizes; ``extra`` random programs are added to the corners. Also gives the
@@ -208,13 +215,25 @@ def probe(
         for first in range(0, len(ids), size):
             walker.run(ids[first : first + size], values)
     memory, domain = walker.memory, walker.domain
-    result = Result({}, memory.faults, [], [], memory.undefineds(), {}, list(memory.accesses.values()), domain.ledger,
-                    grid[0] * grid[1] * grid[2], len(ids), domain=domain.name)  # fmt: skip
+    result = Result(
+        {},
+        memory.faults,
+        [],
+        [],
+        memory.undefineds(),
+        {},
+        list(memory.accesses.values()),
+        domain.ledger,
+        grid[0] * grid[1] * grid[2],
+        len(ids),
+        domain=domain.name,
+    )
     return result, steering(compiled.program)
 
 
-def sectors(fn: Any, grid: tuple[int, int, int], kwargs: dict[str, Any], seconds: float | None = None
-            ) -> dict[tuple[str, str], list[int]]:  # fmt: skip
+def sectors(
+    fn: Any, grid: tuple[int, int, int], kwargs: dict[str, Any], seconds: float | None = None
+) -> dict[tuple[str, str], list[int]]:
     """What the program in the middle of a grid touches (``Sectors.touched``), over storages without memory."""
     walker, values, _ = _ready(Sectors, fn, grid, (), kwargs, seconds, CUDA_90)
     with torch.no_grad():
@@ -222,8 +241,9 @@ def sectors(fn: Any, grid: tuple[int, int, int], kwargs: dict[str, Any], seconds
     return walker.touched
 
 
-def _ready(kind: Any, fn: Any, grid: Any, args: Sequence[Any], kwargs: dict[str, Any], seconds: float | None,
-           target: Any) -> tuple[Any, list[Any], Any]:  # fmt: skip
+def _ready(
+    kind: Any, fn: Any, grid: Any, args: Sequence[Any], kwargs: dict[str, Any], seconds: float | None, target: Any
+) -> tuple[Any, list[Any], Any]:
     """An evaluator of ``kind`` over a launch, the values of its arguments, and the compiled function."""
     fn = unwrap(fn)
     compiled = compile(fn, tuple(args), kwargs, target=target)

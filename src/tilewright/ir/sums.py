@@ -1,4 +1,4 @@
-"""In which dtype a kernel adds: dots, reductions, scans, atomics, and sums that a loop carries. Read off the program."""
+"""In which dtype a kernel adds: dots, reductions, scans, atomics, sums that a loop carries. Read off the program."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from .program import Op, Program, walk
 from .values import WIDTH
 
 _ADDS = ("arith.addf", "arith.subf", "math.fma")
-_SHAPES = ("arith.extf", "tt.reshape", "tt.broadcast", "tt.expand_dims", "tt.splat", "tt.trans", "ttg.convert_layout",
-           "tt.fp_to_fp")  # fmt: skip
+_SHAPES = (
+    "arith.extf",
+    "tt.reshape",
+    "tt.broadcast",
+    "tt.expand_dims",
+    "tt.splat",
+    "tt.trans",
+    "ttg.convert_layout",
+    "tt.fp_to_fp",
+)
 
 
 def sums(program: Program) -> list[tuple[str, str, str]]:

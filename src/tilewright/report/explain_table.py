@@ -60,19 +60,35 @@ def _launch(out: Console, number_: int, x: Launch) -> None:
     grid = " x ".join(map(str, x.grid))
     head = Text.assemble((f"\nlaunch {number_}  {x.function}", "bold"), f"  grid {grid}")
     if x.registers:
+        limit = f" (limited by {x.limited_by})" if x.occupancy < 1 else ""
         spills = f"{x.spills} bytes spilled" if x.spills else "no spills"
         head.append(f"; {x.warps} warps, {x.registers} registers a thread, {spills}, {size(x.shared)} shared")
-        head.append(f"; occupancy {x.occupancy:.0%} (limited by {x.limited_by}), {x.waves:.2g} waves")
+        head.append(f"; occupancy {x.occupancy:.0%}{limit}, {x.waves:.2g} waves")
     out.print(head, soft_wrap=True)
     t = Table(box=None, pad_edge=False, header_style="dim")
-    for name, right in (("line", False), ("access", False), ("bytes", True), ("each asked", True), ("bytes a thread", True),
-                        ("of fetched used", True), ("masked off", True)):  # fmt: skip
+    for name, right in (
+        ("line", False),
+        ("access", False),
+        ("bytes", True),
+        ("each asked", True),
+        ("bytes a thread", True),
+        ("of fetched used", True),
+        ("masked off", True),
+    ):
         t.add_column(name, justify="right" if right else "left", no_wrap=True)
     for a in x.accesses:
-        t.add_row(a.where, f"{a.kind} {a.argument} ({a.dtype})", size(a.bytes), f"{a.repeats:.3g}x" if a.repeats else "",
-                  Text(str(a.width or "?"), style="yellow" if a.width and a.width < WIDE else ""),
-                  Text("?" if a.used is None else f"{a.used:.0%}", style="yellow" if a.used is not None and a.used < 0.6 else ""),
-                  f"{a.masked:.0%}" if a.masked else "")  # fmt: skip
+        t.add_row(
+            a.where,
+            f"{a.kind} {a.argument} ({a.dtype})",
+            size(a.bytes),
+            f"{a.repeats:.3g}x" if a.repeats else "",
+            Text(str(a.width or "?"), style="yellow" if a.width and a.width < WIDE else ""),
+            Text(
+                "?" if a.used is None else f"{a.used:.0%}",
+                style="yellow" if a.used is not None and a.used < 0.6 else "",
+            ),
+            f"{a.masked:.0%}" if a.masked else "",
+        )
     out.print(Padding(t, (0, 0, 0, 2)))
     if x.dot_flops:
         cores = f"on tensor cores ({', '.join(x.tensor_cores)})" if x.tensor_cores else "without tensor cores"

@@ -39,11 +39,16 @@ def describe(compiled: Compiled) -> dict[str, Any]:
     instructions, tensor = _ptx(made.asm["ptx"])
     meta = made.metadata
     return {
-        "registers": usage.get("REG", 0), "spills": usage.get("LOCAL", 0) + usage.get("STACK", 0), "shared": int(meta.shared),
-        "warps": int(meta.num_warps), "stages": int(meta.num_stages), "ctas": int(getattr(meta, "num_ctas", 1)),
-        "instructions": [[*key, n] for key, n in instructions.items()], "tensor": dict(tensor),
+        "registers": usage.get("REG", 0),
+        "spills": usage.get("LOCAL", 0) + usage.get("STACK", 0),
+        "shared": int(meta.shared),
+        "warps": int(meta.num_warps),
+        "stages": int(meta.num_stages),
+        "ctas": int(getattr(meta, "num_ctas", 1)),
+        "instructions": [[*key, n] for key, n in instructions.items()],
+        "tensor": dict(tensor),
         "target": "sm_" + str(compiled.target[1]),
-    }  # fmt: skip
+    }
 
 
 def _usage(cubin: bytes) -> dict[str, int]:
@@ -54,8 +59,13 @@ def _usage(cubin: bytes) -> dict[str, int]:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as f:
         f.write(cubin)
         f.flush()
-        done = subprocess.run([str(tool), "--dump-resource-usage", f.name], capture_output=True, text=True,
-                              timeout=TOOL_SECONDS, check=True)  # fmt: skip
+        done = subprocess.run(
+            [str(tool), "--dump-resource-usage", f.name],
+            capture_output=True,
+            text=True,
+            timeout=TOOL_SECONDS,
+            check=True,
+        )
     return {k: int(v) for k, v in re.findall(r"\b(REG|STACK|SHARED|LOCAL):(\d+)", done.stdout)}
 
 
@@ -91,9 +101,13 @@ def _width(suffixes: str) -> int:
 
 
 def sectors(fn: Any, grid: list[int], arguments: dict[str, Any]) -> list[list[Any]]:
-    """[line, kind, 32-byte sectors, bytes used of them, step] of what one program touches; empty where that can't be told."""
-    flat = {n: Arg(Filled(v.untyped_storage().nbytes() // v.element_size(), v.dtype), v.storage_offset(), v.dtype)
-            if isinstance(v, torch.Tensor) else v for n, v in arguments.items()}  # fmt: skip
+    """[line, kind, 32-byte sectors, bytes used of them, step] of what one program touches; empty if unknown."""
+    flat = {
+        n: Arg(Filled(v.untyped_storage().nbytes() // v.element_size(), v.dtype), int(v.storage_offset()), v.dtype)
+        if isinstance(v, torch.Tensor)
+        else v
+        for n, v in arguments.items()
+    }
     x, y, z = (int(g) for g in (*grid, 1, 1)[:3])
     try:
         found = index.sectors(fn, (x, y, z), flat, SECTORS_S)

@@ -48,8 +48,13 @@ def writes(r: Result, bundle: Bundle) -> dict[str, dict[str, Any]]:
         total = int(touched.sum())
         if not total:
             continue
-        out[name] = {"size": len(touched), "itemsize": getattr(torch, entry["dtype"]).itemsize, "written": total,
-                     "shared": int((w.program == -1).sum()), "atomic": int((by_atomic & (w.count == 0)).sum())}  # fmt: skip
+        out[name] = {
+            "size": len(touched),
+            "itemsize": getattr(torch, entry["dtype"]).itemsize,
+            "written": total,
+            "shared": int((w.program == -1).sum()),
+            "atomic": int((by_atomic & (w.count == 0)).sum()),
+        }
         if total < len(touched) <= MASKED:
             out[name]["mask"] = pack(touched)
     return out

@@ -16,7 +16,7 @@ SECONDS = 4.0
 
 
 def run(sources: DeviceSource, head: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Faults of a launch. ``options``: ``fills`` (input's name to the integers that its elements are taken to be, one after
+    """Faults of a launch. ``options``: ``fills`` (input's name to the integers that it is filled with, one after
     another), ``seed``, ``seconds``. ``guessed``: arguments whose integers were read and are not known."""
     fn = sources.function(head["file"], head["function"], head.get("globals", {}))
     x, y, z = (int(g) for g in (*head["grid"], 1, 1)[:3])
@@ -26,12 +26,18 @@ def run(sources: DeviceSource, head: dict[str, Any], options: dict[str, Any]) ->
     found: dict[str, Any] = {"faults": [], "programs": 0, "guessed": [], "fills": []}
     for turn in range(max([1, *(len(v) for v in fills.values())])):
         now = {n: v[min(turn, len(v) - 1)] for n, v in fills.items()}
-        tensors, stores = arguments(head["virtual"], now)
+        tensors, _ = arguments(head["virtual"], now)
         values = {n: decode(v, sources, tensors) for n, v in head["arguments"].items()}
         launch_options = {k: decode(v, sources, {}) for k, v in head.get("options", {}).items()}
         try:
-            result, steers = probe(fn, (x, y, z), (), {**values, **launch_options}, seed=options.get("seed", 0),
-                           seconds=options.get("seconds", SECONDS))  # fmt: skip
+            result, steers = probe(
+                fn,
+                (x, y, z),
+                (),
+                {**values, **launch_options},
+                seed=options.get("seed", 0),
+                seconds=options.get("seconds", SECONDS),
+            )
         except KernelError as e:
             refused = LaunchRefused(e.what)
             refused.where = e.where  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from ...task import tree
 
 
 def call(role: Any, head: dict[str, Any]) -> dict[str, Any]:
-    """``virtual``: input name to [dtype, sizes, strides, offset, elements of the storage]. Other options as ``call``'s."""
+    """``virtual``: input name to [dtype, sizes, strides, offset, elements of the storage]. Others as ``call``'s."""
     with _facade.virtual(), torch.no_grad():
         tensors = {n: made(*layout) for n, layout in head["virtual"].items()}
         inputs = {n: tensors[n] if n in tensors else tree.unflatten(head["scalars"][n], {}) for n in head["order"]}
@@ -43,7 +43,13 @@ def storages(tensors: dict[str, torch.Tensor], number: Any, inputs: dict[int, st
     out = {}
     for n, t in tensors.items():
         key = number(t)
-        out[n] = {"storage": key, "nbytes": t.untyped_storage().nbytes(), "dtype": str(t.dtype).removeprefix("torch."),
-                  "offset": t.storage_offset(), "shape": list(t.shape), "strides": list(t.stride()),
-                  "input": inputs.get(key, "")}  # fmt: skip
+        out[n] = {
+            "storage": key,
+            "nbytes": t.untyped_storage().nbytes(),
+            "dtype": str(t.dtype).removeprefix("torch."),
+            "offset": t.storage_offset(),
+            "shape": list(t.shape),
+            "strides": list(t.stride()),
+            "input": inputs.get(key, ""),
+        }
     return out

@@ -56,8 +56,12 @@ class Bounds(Gate):
         for i, dims in enumerate(points(exam, dtype)):
             for turned in (False, True) if i == 0 and exam.contract.layouts == "promised" else (False,):
                 w = first.model_copy(update={"dims": dims, "dtype": dtype})
-                recipe = Recipe(w, layout="transposed" if turned else "contiguous", seed=exam.seed_for("bounds", i),
-                                extra=(("beyond", True),))  # fmt: skip
+                recipe = Recipe(
+                    w,
+                    layout="transposed" if turned else "contiguous",
+                    seed=exam.seed_for("bounds", i),
+                    extra=(("beyond", True),),
+                )
                 yield Case(recipe, {})
 
     def check(self, exam: Examination, case: Case) -> Check:
@@ -83,15 +87,21 @@ class Bounds(Gate):
         outcome = far(exam, case)
         for launch in outcome.launches:
             if launch.get("grid_fault"):
-                return Check(cls="wrong", summary=f"a GPU refuses the launch of {launch['function']}: {launch['grid_fault']}",
-                             where=launch["where"], expected="x up to 2147483647, y and z up to 65535 programs",
-                             got=f"grid {tuple(launch['grid'])}")  # fmt: skip
+                return Check(
+                    cls="wrong",
+                    summary=f"a GPU refuses the launch of {launch['function']}: {launch['grid_fault']}",
+                    where=launch["where"],
+                    expected="x up to 2147483647, y and z up to 65535 programs",
+                    got=f"grid {tuple(launch['grid'])}",
+                )
             if launch.get("faults") and not launch["guessed"]:
                 return _fault(launch, launch["faults"][0], _with(launch))
             if launch.get("faults"):
                 names = ", ".join(f"'{n}'" for n in launch["guessed"])
-                return Check(silent=f"beyond memory: what {launch['function']} reads from {names} decides its addresses, and "
-                             "isn't known there")  # fmt: skip
+                return Check(
+                    silent=f"beyond memory: what {launch['function']} reads from {names} decides its addresses, and "
+                    "isn't known there"
+                )
         if outcome.trouble is not None:
             seen["not reached"] = _words(outcome)
             return Check(skipped=seen["not reached"])
@@ -206,9 +216,13 @@ def _fault(launch: dict[str, Any], fault: dict[str, Any], how: str) -> Check:
         summary += f", a 32-bit offset that wrapped (it should be {fault['offset'] + 2**32})"
         wrapped = "; compute offsets in 64 bits: tl.program_id(0).to(tl.int64)"
     return Check(
-        cls="wrong", summary=f"{summary}, program {tuple(fault['program'])}{how}", where=fault["where"],
-        expected=f"elements 0 to {fault['size'] - 1}{wrapped}", got=f"element {fault['offset']}", detail=plain(fault["text"]),
-    )  # fmt: skip
+        cls="wrong",
+        summary=f"{summary}, program {tuple(fault['program'])}{how}",
+        where=fault["where"],
+        expected=f"elements 0 to {fault['size'] - 1}{wrapped}",
+        got=f"element {fault['offset']}",
+        detail=plain(fault["text"]),
+    )
 
 
 def _largest(beyond: list[dict[str, int]]) -> str:
@@ -218,8 +232,15 @@ def _largest(beyond: list[dict[str, int]]) -> str:
 
 
 def _nothing() -> dict[str, Any]:
-    return {"programs": 0, "sampled": 0, "accesses": set(), "beyond": [], "far programs": 0, "guessed": set(),
-            "not reached": ""}  # fmt: skip
+    return {
+        "programs": 0,
+        "sampled": 0,
+        "accesses": set(),
+        "beyond": [],
+        "far programs": 0,
+        "guessed": set(),
+        "not reached": "",
+    }
 
 
 GATE = Bounds()

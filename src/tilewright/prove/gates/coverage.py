@@ -83,7 +83,7 @@ class Coverage(Gate):
             if seen["shared"]
             else "by one program"
         )
-        strength = f"every element of {count(seen['elements'], 'output element')} at {count(tally.cases, 'size')} written {how}"
+        strength = f"{count(seen['elements'], 'output element')} at {count(tally.cases, 'size')}, each written {how}"
         return (Claim(kind="coverage", domain="outputs that launches write, at sampled sizes", strength=strength),)
 
 
@@ -120,9 +120,13 @@ def _unwritten(exam: Examination, case: Case, outcome: Outcome, partial: dict[st
         bare = (raw[0] != raw[1]).any(1) & ~written.reshape(-1)
         if bool(bare.any()):
             at = list(position(int(bare.nonzero()[0]), a.shape))
-            return Check(cls="wrong", summary=f"{int(bare.sum())} of {a.numel()} elements of '{name}' are written by no "
-                         f"launch, first {at}", where=f"{name}{at}", expected="every element written",
-                         got="whatever was in memory")  # fmt: skip
+            return Check(
+                cls="wrong",
+                summary=f"{int(bare.sum())} of {a.numel()} elements of '{name}' are written by no launch, first {at}",
+                where=f"{name}{at}",
+                expected="every element written",
+                got="whatever was in memory",
+            )
     return Check()
 
 

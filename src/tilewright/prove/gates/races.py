@@ -79,13 +79,23 @@ class Races(Gate):
 
 
 WORDS = {
-    "write/write": ("{a} and {b} both write element {at} of '{x}' with different values", "one program writes each element"),
-    "read/write": ("{a} and {b} use element {at} of '{x}', one reading and one writing it", "no program reads what another writes"),
-    "atomic/write": ("{a} and {b} use element {at} of '{x}', one by an atomic and one by a plain store",
-                     "atomics only, or one program only"),
-    "atomic/read": ("{a} and {b} use element {at} of '{x}', one by an atomic and one by a plain load",
-                    "atomics only, or one program only"),
-}  # fmt: skip
+    "write/write": (
+        "{a} and {b} both write element {at} of '{x}' with different values",
+        "one program writes each element",
+    ),
+    "read/write": (
+        "{a} and {b} use element {at} of '{x}', one reading and one writing it",
+        "no program reads what another writes",
+    ),
+    "atomic/write": (
+        "{a} and {b} use element {at} of '{x}', one by an atomic and one by a plain store",
+        "atomics only, or one program only",
+    ),
+    "atomic/read": (
+        "{a} and {b} use element {at} of '{x}', one by an atomic and one by a plain load",
+        "atomics only, or one program only",
+    ),
+}
 
 
 def _check(launch: dict[str, Any], race: dict[str, Any]) -> Check:
@@ -93,10 +103,14 @@ def _check(launch: dict[str, Any], race: dict[str, Any]) -> Check:
     words, expected = WORDS[race["kind"]]
     what = words.format(a=a, b=b, at=race["offset"], x=race["argument"])
     return Check(
-        cls="wrong", summary=f"{race['kind']} race in {launch['function']}: {what}", where=race["where"], expected=expected,
-        got=f"{count(race['count'], 'element')} of '{race['argument']}' shared: the result depends on which program comes first",
+        cls="wrong",
+        summary=f"{race['kind']} race in {launch['function']}: {what}",
+        where=race["where"],
+        expected=expected,
+        got=f"{count(race['count'], 'element')} of '{race['argument']}' shared: the result depends on "
+        "which program comes first",
         detail=plain(race["text"]),
-    )  # fmt: skip
+    )
 
 
 GATE = Races()

@@ -54,8 +54,13 @@ class Resources(Gate):
                 )
             seen[launch["function"]] = made
             if not outcome.tuned and (problem := over(made)):
-                return Check(cls="wrong", summary=f"{launch['function']} can't be launched on an {H200.name}: {problem[0]}",
-                             where=launch["function"], expected=problem[1], got=problem[2])  # fmt: skip
+                return Check(
+                    cls="wrong",
+                    summary=f"{launch['function']} can't be launched on an {H200.name}: {problem[0]}",
+                    where=launch["function"],
+                    expected=problem[1],
+                    got=problem[2],
+                )
         return Check()
 
     def meaning(self, exam: Examination, tally: Tally) -> str:

@@ -21,8 +21,15 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 SEEN = "rounding"
-NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "f8E4M3FN": "float8_e4m3fn",
-         "f8E5M2": "float8_e5m2", "ieee": "float32"}  # fmt: skip
+NAMES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f64": "float64",
+    "f8E4M3FN": "float8_e4m3fn",
+    "f8E5M2": "float8_e5m2",
+    "ieee": "float32",
+}
 UNIT = {"tf32": 2.0**-10, "f32": 2.0**-24, "bf16": 2.0**-8, "f16": 2.0**-11, "f64": 2.0**-53}
 
 
@@ -53,9 +60,13 @@ class Rounding(Gate):
             add(seen, launch)
             for where, kind, elem in launch.get("sums", ()):
                 if narrower(elem, exam.contract.accumulate):
-                    return Check(cls="policy", summary=f"{launch['function']} adds in {NAMES.get(elem, elem)} ({KINDS[kind]})",
-                                 where=where, expected=f"sums in {exam.contract.accumulate}, as the contract states",
-                                 got=f"sums in {NAMES.get(elem, elem)}")  # fmt: skip
+                    return Check(
+                        cls="policy",
+                        summary=f"{launch['function']} adds in {NAMES.get(elem, elem)} ({KINDS[kind]})",
+                        where=where,
+                        expected=f"sums in {exam.contract.accumulate}, as the contract states",
+                        got=f"sums in {NAMES.get(elem, elem)}",
+                    )
         return Check()
 
     def meaning(self, exam: Examination, tally: Tally) -> str:
@@ -69,9 +80,12 @@ class Rounding(Gate):
 
 
 KINDS = {
-    "dot": "a dot's accumulator", "reduce": "a reduction", "scan": "a scan", "atomic": "atomic additions",
+    "dot": "a dot's accumulator",
+    "reduce": "a reduction",
+    "scan": "a scan",
+    "atomic": "atomic additions",
     "loop": "a sum that a loop carries, or what is added to it",
-}  # fmt: skip
+}
 
 
 def _nothing() -> dict[str, Any]:
