@@ -48,7 +48,7 @@ def _narrow(accesses: list[Access]) -> list[str]:
     widths = sorted({a.width for a in found})
     return [
         f"{places([a for a in found if a.width == w])}: {w} bytes a thread at once where {FULL_WIDTH} are possible; "
-            "the 
+        "the "
         "compiler sees no steps of that size in strides, sizes and alignment, or the tile is too small"
         for w in widths
     ]
@@ -73,7 +73,7 @@ def _again(accesses: list[Access]) -> list[str]:
 def _masked(accesses: list[Access]) -> list[str]:
     return [
         f"{a.masked:.0%} of the lanes of the {a.kind} of '{a.argument}' at {a.where} are masked off: the tile is "
-        "larger 
+        "larger "
         "than what it covers"
         for a in accesses
         if a.masked > 0.3
@@ -96,9 +96,7 @@ def of_all(launches: tuple[Launch, ...], compulsory: int, ops: dict[str, int]) -
     if compulsory and moved > 1.3 * compulsory:
         out.append(f"the launches ask for {moved / compulsory:.3g} times the bytes that must be moved")
     if len(launches) > 1:
-        out.append(
-            f"{len(launches)} launches: what one hands to the next goes through memory, each costs microseconds"
-        )
+        out.append(f"{len(launches)} launches: what one hands to the next goes through memory, each costs microseconds")
     if ops:
         names = ", ".join(sorted(ops)[:4])
         out.append(
