@@ -390,6 +390,23 @@ def inline_tanh(x, y, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def inline_softplus(x, y, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    code: tl.constexpr = """{ .reg .pred p; .reg .f32 t; setp.gt.f32 p, $1, 20.; @p mov.f32 $0, $1;
+        @!p mul.f32 t, $1, 0f3FB8AA3B; @!p ex2.approx.ftz.f32 $0, t; @!p add.f32 $0, $0, 1.0;
+        @!p lg2.approx.ftz.f32 $0, $0; @!p mul.f32 $0, $0, 0.6931471805599453; }"""
+    tl.store(y + i, tl.inline_asm_elementwise(code, "=r,r", [v], tl.float32, True, 1))
+
+
+@triton.jit
+def inline_unknown_guard(x, y, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.store(y + i, tl.inline_asm_elementwise("@q add.f32 $0, $1, 1.0;", "=r,r", [v], tl.float32, True, 1))
+
+
+@triton.jit
 def inline_clock(y):
     t = tl.inline_asm_elementwise("mov.u64 $0, %globaltimer;", "=l", [], tl.int64, False, 1)
     tl.store(y, t)

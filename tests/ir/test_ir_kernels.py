@@ -8,7 +8,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tilewright.errors import Unsupported
 from tilewright.ir import launch
+from tilewright.ir.domains.real import Real
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -303,6 +305,21 @@ def test_split_and_cat():
     x, y = torch.randn(128), torch.zeros(128)
     run(K.split_pairs, (1,), x, y, 64)
     assert torch.equal(y, torch.cat([x[0::2] + x[1::2], x[0::2] - x[1::2]]))
+
+
+def test_inline_assembly_with_predicates():
+    x = torch.cat([torch.linspace(-15, 30, 62), torch.tensor([20.0, 20.0001])])
+    want, y = torch.nn.functional.softplus(x.double()), torch.zeros(64)
+    run(K.inline_softplus, (1,), x, y, 64)
+    assert torch.allclose(y.double(), want, atol=1e-6)
+    assert torch.equal(y[x > 20], x[x > 20])
+    real = launch.run(K.inline_softplus, (1,), (x, torch.zeros(64)), {"BLOCK": 64}, domain=Real()).outputs["y"]
+    assert torch.allclose(real, want, atol=1e-6)
+
+
+def test_inline_assembly_under_an_undefined_predicate():
+    with pytest.raises(Unsupported, match="@q add"):
+        run(K.inline_unknown_guard, (1,), torch.zeros(4), torch.zeros(4), 4)
 
 
 def test_one_instruction_of_inline_assembly():
