@@ -26,6 +26,17 @@ else:
 
 @triton.jit
 def four(x): return twice(twice(x))
+
+
+if hasattr(tl, "gather"):
+    gather = tl.gather
+else:
+    @triton.jit
+    def gather(x, index): return None
+
+
+@triton.jit
+def picks(x, i): return gather(x, i)
 """
 KERNEL = """
 import triton
@@ -91,3 +102,15 @@ def test_a_claimed_constexpr_is_one(package: Path) -> None:
     assert scope["A"].value == 3
     assert scope["C"] == 3
     assert not isinstance(scope["C"], triton.language.constexpr)
+
+
+def test_a_branch_that_is_not_taken_defines_nothing(package: Path) -> None:
+    ops = package / "ops.py"
+    claimed = {"gather": {"triton": ["triton.language", "gather"]}}
+    found = source(package).function(stated(ops, 28), "picks", claimed)
+    assert found.fn.__globals__["gather"] is triton.language.gather
+
+
+def test_a_single_definition_in_a_branch_is_found(package: Path) -> None:
+    ops = package / "ops.py"
+    assert "return None" in source(package).function(stated(ops, 21), "gather", {}).src

@@ -1,5 +1,5 @@
-"""Inline PTX over 32-bit floats, element by element: straight-line code with predicates and declared registers. Anything
-else (other types, integers, memory, special registers, branches, several elements packed in one) is Unsupported.
+"""Inline PTX over 32-bit floats, element by element: straight-line code with predicates and registers. Anything else
+(other types, integers, memory, special registers, branches, several elements packed in one) is Unsupported.
 
 Each instruction is the domain's own function, so inline code has a meaning in every domain. An instruction under a
 predicate keeps the old value where the predicate is false.

@@ -76,8 +76,9 @@ class DeviceSource:
 
     def _choose(self, module: types.ModuleType, path: str, name: str, line: int | None) -> None:
         """Bind a name that the file defines in several branches to the definition that begins at ``line``."""
-        for node in self.choices[path].get(name, ()):
-            if line == first_line(node) and self.chosen.get((path, name)) != line:
+        nodes = self.choices[path].get(name, ())
+        for node in nodes:
+            if line in (first_line(node), None if len(nodes) == 1 else -1) and self.chosen.get((path, name)) != line:
                 self._define(module, copy.deepcopy(node), path)
                 self.chosen[path, name] = line
 
@@ -100,9 +101,6 @@ class DeviceSource:
                             for a in n.names}  # fmt: skip
         for node in tree.body:
             self._statement(module, node, path, used)
-        for node in nested(tree):
-            if node.name not in module.__dict__:
-                self._statement(module, node, path, used)
         return module
 
     def _statement(self, module: types.ModuleType, node: ast.stmt, path: str, used: set[str]) -> None:
@@ -202,11 +200,12 @@ def first_line(node: ast.FunctionDef) -> int:
 
 
 def branches(tree: ast.Module) -> dict[str, list[ast.FunctionDef]]:
-    """Jitted functions by name, at the top of a file and in its ``if`` and ``try``, where a name has several."""
+    """Jitted functions by name that stand in ``if`` and ``try`` at the top of a file: a launch says which of
+    them is there, if any."""
     blocks = [n for n in tree.body if isinstance(n, ast.If | ast.Try | ast.With)]
     found = [f for f in (*tree.body, *(f for b in blocks for f in ast.walk(b))) if isinstance(f, ast.FunctionDef)
              and any(_is_jit(d) for d in f.decorator_list)]  # fmt: skip
-    names = {f.name for f in found if sum(f.name == g.name for g in found) > 1}
+    names = {f.name for f in found if sum(f.name == g.name for g in found) > 1 or f not in tree.body}
     return {n: [copy.deepcopy(f) for f in found if f.name == n] for n in names}
 
 
@@ -234,14 +233,6 @@ def names_used(tree: ast.Module) -> set[str]:
         n.value for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign) and _is_plain(n.value) and n.value
     ]
     return {n.id for top in nodes for n in ast.walk(top) if isinstance(n, ast.Name)}
-
-
-def nested(tree: ast.Module) -> list[ast.FunctionDef]:
-    """Jitted functions in ``if`` and ``try`` at the top of a file, where no other of that name is defined."""
-    blocks = [n for n in tree.body if isinstance(n, ast.If | ast.Try | ast.With)]
-    inner = [f for b in blocks for f in ast.walk(b) if isinstance(f, ast.FunctionDef)
-             and any(_is_jit(d) for d in f.decorator_list)]  # fmt: skip
-    return [f for f in inner if sum(f.name == g.name for g in inner) == 1]
 
 
 def defines(tree: ast.Module, name: str) -> bool:
