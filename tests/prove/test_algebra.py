@@ -70,8 +70,8 @@ def test_mask_off_by_one_is_found_at_a_ragged_size_and_replayed(tmp_path):
 GELU = '''
 import torch
 from tilewright.task import Contract, Dim, Task, TensorSpec
-TASK = Task(reference=lambda x: torch.nn.functional.gelu(x), inputs={"x": TensorSpec("N")}, outputs={"y": TensorSpec("N")},
-            dims={"N": Dim(1, 4096)}, workloads=[{"N": 100}], contract=Contract())
+TASK = Task(reference=lambda x: torch.nn.functional.gelu(x), inputs={"x": TensorSpec("N")},
+            outputs={"y": TensorSpec("N")}, dims={"N": Dim(1, 4096)}, workloads=[{"N": 100}], contract=Contract())
 '''  # fmt: skip
 GELU_KERNEL = """
 import torch
@@ -219,3 +219,24 @@ def get_init_inputs():
 def test_parameters_of_a_module_are_symbols(tmp_path, eps, status):
     kernel = MODULE.replace("class Model(", "class kernel(").replace("LayerNorm(n)", f"LayerNorm(n, eps={eps})")
     assert algebra(tmp_path, kernel, MODULE).status == status
+
+
+RARE = KERNEL.replace("e / tl.sum(e, axis=0)", "tl.where(CONDITION, 0.5, e / tl.sum(e, axis=0))")
+
+
+def test_an_order_that_hardly_ever_holds_is_driven_to_a_witness(tmp_path):
+    (finding,) = algebra(tmp_path, RARE.replace("CONDITION", "tl.max(x, axis=0) > 700.0")).findings
+    assert finding.cls == "wrong"
+    assert finding.replays
+
+
+def test_an_equality_that_hardly_ever_holds_is_driven_to_a_witness(tmp_path):
+    report = algebra(tmp_path, RARE.replace("CONDITION", "x == 3.25"))
+    (finding,) = report.findings
+    assert finding.cls == "wrong"
+    assert finding.replays
+    assert "the comparison at candidate.py:13 comes out the other way" in finding.detail
+
+
+def test_a_harmless_branch_is_no_fault(tmp_path):
+    assert algebra(tmp_path, RARE.replace("CONDITION, 0.5", "x == 3.25, e / tl.sum(e, axis=0)")).status == "pass"

@@ -26,6 +26,7 @@ from ..ir.domains.real import Real
 from ..ir.program import Type
 from ..ir.torch_ops.context import TORCH_FLOATS, Value
 from ..ir.values import struct
+from .branches import Sites, flip
 from .child.device_source import DeviceSource
 from .replay_trace import Plan, Replay
 
@@ -94,6 +95,19 @@ class Numbers(Real):
 
     def poison(self, t: Type, shape: tuple[int, ...], where: str) -> torch.Tensor:
         return torch.randn(shape, generator=self.undefined, dtype=torch.float64)
+
+
+class Watching(Numbers):
+    """Notes comparisons that come out alike for all elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sites = Sites()
+
+    def compare(self, predicate: str, a: torch.Tensor, b: torch.Tensor, where: str) -> torch.Tensor:
+        out = super().compare(predicate, a, b, where)
+        self.sites.saw(predicate, a, b, where, out)
+        return out
 
 
 class Pair:
@@ -314,6 +328,18 @@ class Pair:
             if time.monotonic() > deadline:
                 break
         return {n: best.get(n, t) for n, t in inputs.items()}, ratio
+
+    def flips(self, bounds: Mapping[str, list[float]]) -> list[tuple[str, dict[str, torch.Tensor]]]:
+        """Inputs on which comparisons of the kernel come out otherwise (``branches.py``), with their lines."""
+
+        def run(floats: Mapping[str, torch.Tensor]) -> Sites:
+            domain = Watching()
+            with torch.enable_grad():
+                self.run(self.kernel, domain, self.values(domain, floats), True)
+            return domain.sites
+
+        own = {n: t for n, t in self.inputs.items() if not t.is_floating_point()}
+        return [(where, {**own, **found}) for where, found in flip(run, self.doubles(self.inputs), bounds)]
 
     def goal(self, floats: Mapping[str, torch.Tensor], unit: float) -> torch.Tensor | None:
         theirs, ours = self.both(Numbers(), floats)

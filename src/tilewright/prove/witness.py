@@ -158,6 +158,18 @@ def replayed(exam: Examination, case: Case, search: Search, least: float = 1.0) 
     return None
 
 
+def flipped(exam: Examination, child: AlgebraSession, case: Case) -> tuple[Case, Check, str] | None:
+    """The first input that turns a comparison of the kernel and makes the real kernel wrong, and that comparison."""
+    if not free(exam, case):
+        return None
+    for where, inputs in child.flips(bounds(exam, case)):
+        trial = concrete(case, inputs)
+        result = exam.judge(trial, exam.run(trial))
+        if result.failed:
+            return trial, result, where
+    return None
+
+
 def concrete(case: Case, inputs: Mapping[str, torch.Tensor]) -> Case:
     """A case with these inputs, rounded to the dtypes of the case's own."""
     rounded = {n: inputs[n].to(t.dtype) for n, t in symbolic(case).items() if n in inputs}

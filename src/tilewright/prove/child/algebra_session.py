@@ -18,7 +18,7 @@ Tensors = Mapping[str, torch.Tensor]
 
 
 class AlgebraSession(Session):
-    """Answers about one pair of traces at a time. Trouble of the child is Unsupported: it says nothing of the kernel."""
+    """Answers about one pair of traces at a time. Trouble of the child is Unsupported: it tells nothing of a kernel."""
 
     def __init__(self, kernel: Kernel, **options: Any):
         super().__init__("algebra", name="algebra", reads=(str(Path(kernel.path).resolve().parent),), **options)
@@ -55,11 +55,19 @@ class AlgebraSession(Session):
             raise Unsupported(answer["reason"], where=answer["where"] or None)
         return [Difference(**d) for d in answer["real"]]
 
+    def flips(self, bounds: Mapping[str, list[float]]) -> list[tuple[str, dict[str, torch.Tensor]]]:
+        """Inputs on which comparisons of the kernel come out otherwise, with their lines."""
+        answer, out = self._ask({"do": "flips", "bounds": dict(bounds)})
+        found = [b.tensors(copy=True) for b in out]
+        for b in out:
+            b.close()
+        return list(zip(answer["where"], found, strict=True))
+
     def climb(self, starts: Sequence[Tensors], unit: float, steps: int, seconds: float,
               bounds: Mapping[str, list[float]]) -> list[tuple[dict[str, torch.Tensor], float]]:  # fmt: skip
         """Gradient ascent from each start: the best inputs in float64 and their ratios."""
-        answer, out = self._ask({"do": "climb", "unit": unit, "steps": steps, "seconds": seconds, "bounds": dict(bounds)},
-                                starts)  # fmt: skip
+        head = {"do": "climb", "unit": unit, "steps": steps, "seconds": seconds, "bounds": dict(bounds)}
+        answer, out = self._ask(head, starts)
         found = [b.tensors(copy=True) for b in out]
         for b in out:
             b.close()

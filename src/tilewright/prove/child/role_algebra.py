@@ -15,7 +15,7 @@ from .transport import Bundle
 
 
 class Role:
-    """Requests: ``start``, ``pair``, ``explains``, ``field``, ``real``, ``climb``."""
+    """Requests: ``start``, ``pair``, ``explains``, ``field``, ``real``, ``climb``, ``flips``."""
 
     def __init__(self, others: list[Any]):
         self.sources: DeviceSource | None = None
@@ -56,6 +56,15 @@ class Role:
             return {"real": [vars(s) for s in seen]}, []
         except Unsupported as e:
             return {"real": [], "reason": e.what, "where": e.where or ""}, []
+
+    def on_flips(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Inputs on which the kernel's comparisons come out otherwise, and the lines of those."""
+        assert self.pair is not None
+        try:
+            found = self.pair.flips(head["bounds"])
+        except Unsupported:
+            found = []
+        return {"where": [w for w, _ in found]}, [Bundle.pack(inputs) for _, inputs in found]
 
     def on_climb(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Gradient ascent on the difference from each bundle's inputs; the best inputs found, and their ratios."""

@@ -124,8 +124,8 @@ class Algebra(Gate):
 
     def _found(self, exam: Examination, case: Case, result: Check, tally: Tally, role: Role) -> Role:
         """A difference: driven to a witness if it can be, else told as what it is. Returns the role that it has."""
-        search = exam.memory[f"{self.name} search"]
-        shown = _witness(exam, case, search)
+        shown = exam.memory.pop(f"{self.name} witness", None)
+        shown = shown or _witness(exam, case, exam.memory[f"{self.name} search"])
         if shown is not None:
             finding = exam.finding(Witnessed(), *shown)
             at = f" (found through {result.where})" if result.where else ""
@@ -163,8 +163,18 @@ class Algebra(Gate):
         notes.functions |= set(seen.functions)
         if seen.status == "equal":
             notes.in_field.append(str(case))
-            return Check()
+            return self._branches(exam, case, child)
         return self._in_real(exam, case, child, seen, notes)
+
+    def _branches(self, exam: Examination, case: Case, child: AlgebraSession) -> Check:
+        """Equal almost everywhere; and where a comparison comes out as it hardly ever does?"""
+        found = witness.flipped(exam, child, case)
+        if found is None:
+            return Check()
+        trial, result, where = found
+        exam.memory[f"{self.name} witness"] = trial, result
+        return replace(result, where=where, summary="another formula than the reference's once the comparison at "
+                       f"{_short(where)} comes out the other way")  # fmt: skip
 
     def _in_real(self, exam: Examination, case: Case, child: AlgebraSession, seen: Agreement, notes: Notes) -> Check:
         most = FEW if notes.in_real else witness.STARTS
@@ -184,7 +194,7 @@ class Algebra(Gate):
             notes.starts = max(notes.starts, search.starts)
             notes.worst = max(notes.worst, worst.relative)
             notes.reasons.append(why or "the field knows too few laws of what differs there")
-            return Check()
+            return self._branches(exam, case, child)
         where = worst.where or seen.where
         many = f"{seen.count} of {seen.total} elements differ in the field; " if seen.status == "different" else ""
         return Check(
