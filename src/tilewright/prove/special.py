@@ -61,6 +61,12 @@ SPECIALS: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
 }  # fmt: skip
 
 
+def _at(value: float, x: torch.Tensor, g: torch.Generator) -> torch.Tensor:
+    """A value of either sign in a third of the elements: the edge of a branch."""
+    sign = torch.where(torch.rand(x.shape, generator=g) < 0.5, -1.0, 1.0).to(x.dtype)
+    return torch.where(_some(x, g, 0.3), sign * value, x)
+
+
 def _positive(x: torch.Tensor, g: torch.Generator, axis: int, first: bool) -> torch.Tensor:
     return torch.rand(x.shape, generator=g, dtype=torch.float64) + 0.5
 
@@ -93,12 +99,15 @@ def plant(name: str, x: torch.Tensor, spec: TensorSpec, g: torch.Generator, *, f
           bounded: bool = False) -> torch.Tensor:  # fmt: skip
     """``x`` with special values; other than float tensors, and values whose domain excludes them, stay as they are.
 
-    ``name``: a key of ``SPECIALS``, or ``<key of STRUCTURED>@<dim>``: values made for a long sum along that dim.
+    ``name``: a key of ``SPECIALS``; ``at <number>``: that number in many places; or
+    ``<key of STRUCTURED>@<dim>``: values made for a long sum along that dim.
     ``first``: whether this is the task's first tensor (cancelling pairs need one factor that changes sign and one that
     does not). ``bounded``: the bounds of uniform values are a domain.
     """
     if not x.is_floating_point() or spec.values.kind in _OWN:
         return x
+    if name.startswith("at "):
+        return _at(float(name.removeprefix("at ")), x, g)
     key, _, dim = name.partition("@")
     if key in SPECIALS:
         return SPECIALS[key](x, g)

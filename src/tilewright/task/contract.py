@@ -28,6 +28,7 @@ class Contract(Model):
     """The policies; scope (dtypes, dims, layouts) stands in the task's inputs.
 
     ``inferred``: read off a problem that states none; then only what DESIGN.md lists is promised.
+    ``backward``: ``once`` lets a backward pass use up what the forward one saved (no second one with ``retain_graph``).
     ``promised`` decides, ``advisory`` is tried and shown, ``excluded`` is not tried.
     """
 
@@ -48,6 +49,7 @@ class Contract(Model):
     aliasing: Literal["forbidden", "allowed"] = "forbidden"
     accumulate: str | None = None
     gradients: Promise = "excluded"
+    backward: Literal["repeatable", "once"] = "repeatable"
     random: bool = False
     state: bool = False
     laws: tuple[str, ...] = ()

@@ -102,7 +102,8 @@ class Role:
             rounds: list[dict[str, torch.Tensor]] = []
             if len(bundles) > 1 and not odd:
                 for i in range(2 if head.get("twice") else 1):
-                    rounds.append(backward(leaves, upstream, inputs, wanted, again=bool(head.get("twice")) and i == 0))
+                    got = backward(leaves, upstream, inputs, wanted, again=bool(head.get("twice")) and i == 0)
+                    rounds.append({n: g.clone() for n, g in got.items()} if head.get("twice") else got)
         answer: dict[str, Any] = {"tree": structure, "odd": odd, "seen": seen.summary(), "threads": self._threads(),
                                   "patched": tampering.replaced(self.functions)
                                   + tampering.hooks_replaced(self.recorder)}  # fmt: skip

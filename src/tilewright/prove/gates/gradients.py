@@ -116,7 +116,8 @@ def recipes(exam: Examination) -> Iterator[Recipe]:
     if not names:
         return
     seed = exam.seed_for("gradients")
-    yield Recipe(small, seed=seed, grad=True, wanted=names, extra=(("twice", True),))
+    twice = (("twice", True),) if exam.contract.backward == "repeatable" else ()
+    yield Recipe(small, seed=seed, grad=True, wanted=names, extra=twice)
     for w in (first, *workloads(exam, small)):
         yield Recipe(w, seed=seed, grad=True, wanted=names)
     for i, wanted in enumerate(subsets(names)):

@@ -1,17 +1,21 @@
 """Values: on the given workload, in every promised dtype, the outputs are within the error budget of the float64 oracle
-(``prove/compare.py``); so they are for hostile families of values, at the given sizes or, where those are large, at smaller
-ones of the same ratio to a tile.
+(``prove/compare.py``); so they are for hostile families of values, at the given sizes or, where those are large, at
+smaller ones of the same ratio to a tile.
 
-It proves nothing about other shapes. Families after the public bugs that default inputs hid: all-negative rows with a
+It proves nothing about other shapes. The task's own float arguments are tried as inputs, where a branch
+may turn. Families after the public bugs that default inputs hid: all-negative rows with a
 masked fill of zero, means far from zero, constant rows, ties, wide ranges (background: gpuemu, arXiv 2606.20128).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ...task.values import FAMILIES
+import torch
+
+from ...task.tensors import Scalar
+from ...task.values import FAMILIES, torch_dtype
 from .. import sizes
 from ..case import Case, Recipe
 from ..gate import Check, Gate, Tally
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 DRAWS = 2
+THRESHOLDS = 4
 ENOUGH = 1 << 14
 
 
@@ -41,6 +46,9 @@ class Values(Gate):
         w = first.model_copy(update={"dtype": exam.dtypes()[0], "dims": sizes.reduced(exam.sheet, first.dims, ENOUGH)})
         for family in FAMILIES:
             yield exam.make(Recipe(w, family=family, seed=exam.seed_for("values", family)))
+        for name, value in thresholds(exam):
+            own = w.model_copy(update={"scalars": {**w.scalars, name: value}})
+            yield exam.make(Recipe(own, family=f"special:at {value!r}", seed=exam.seed_for("values", name, value)))
 
     def check(self, exam: Examination, case: Case) -> Check:
         return exam.judge(case, exam.run(case))
@@ -48,7 +56,19 @@ class Values(Gate):
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
         dims = ", ".join(f"{k}={v}" for k, v in exam.workload().dims.items()) or "the given shape"
         return (Claim(kind="sampled", domain=f"{dims}; {', '.join(exam.dtypes())}",
-                      strength=f"{tally.cases} inputs against float64, worst {tally.worst:.2g} of the budget"),)  # fmt: skip
+                      strength=f"{tally.cases} inputs against float64, worst {tally.worst:.2g} of the budget"),
+                )  # fmt: skip
+
+
+def thresholds(exam: Examination) -> Iterator[tuple[str, float]]:
+    """Float arguments of the task: inputs that equal one exactly lie on the edge of a branch, and are never drawn.
+
+    Only those that the dtype holds exactly: else the edge lies elsewhere for the oracle.
+    """
+    dtype = torch_dtype(exam.dtypes()[0])
+    found = [(n, v) for n, s in exam.sheet.inputs.items() if isinstance(s, Scalar) for v in s.values
+             if isinstance(v, float) and 0 < abs(v) < 1e6 and float(torch.tensor(v, dtype=dtype)) == v]  # fmt: skip
+    yield from found[:THRESHOLDS]
 
 
 GATE = Values()
