@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-
 from trial import RIGHT as BASE
 from trial import trial
+
 from tilewright.prove.child.footprint import pack, unpack
 from tilewright.prove.gates.coverage import written_of
 
@@ -18,18 +18,23 @@ FILLED = SKIPS.replace("y = torch.empty_like(x)", "y = torch.softmax(x, -1)")
 
 def test_an_element_that_no_launch_writes(tmp_path: Path) -> None:
     finding = trial(tmp_path, SKIPS, "coverage").finding
-    assert (finding.gate, finding.cls) == ("coverage", "wrong") and finding.replays
-    assert "of 'out' are written by no launch" in finding.summary and "[0, 7]" in finding.where
+    assert (finding.gate, finding.cls) == ("coverage", "wrong")
+    assert finding.replays
+    assert "of 'out' are written by no launch" in finding.summary
+    assert "[0, 7]" in finding.where
 
 
 def test_what_torch_wrote_is_no_fault(tmp_path: Path) -> None:
     report = trial(tmp_path, FILLED, "coverage")["coverage"]
-    assert report.status == "pass" and "written by torch" in report.meaning and not report.claims
+    assert report.status == "pass"
+    assert "written by torch" in report.meaning
+    assert not report.claims
 
 
 def test_a_right_kernel_passes_with_a_claim(tmp_path: Path) -> None:
     report = trial(tmp_path, RIGHT, "coverage")["coverage"]
-    assert report.status == "pass" and "by one program" in report.claims[0].strength
+    assert report.status == "pass"
+    assert "by one program" in report.claims[0].strength
 
 
 def test_masks_travel() -> None:

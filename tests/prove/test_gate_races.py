@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from trial import RIGHT as BASE
 from trial import SOFTMAX, trial
 
@@ -44,7 +43,8 @@ SUM = """
 import torch
 from tilewright.task import Contract, Dim, Task, TensorSpec
 TASK = Task(reference=lambda x: x.sum(0), inputs={"x": TensorSpec("M N")}, outputs={"y": TensorSpec("N")},
-            dims={"M": Dim(1, 64), "N": Dim(1, 64)}, workloads=[{"M": 6, "N": 12}], contract=Contract(determinism="none"))
+            dims={"M": Dim(1, 64), "N": Dim(1, 64)}, workloads=[{"M": 6, "N": 12}],
+            contract=Contract(determinism="none"))
 """
 
 ADDS = (
@@ -103,8 +103,10 @@ def test_a_halo_read_in_place_is_a_race_that_no_run_shows(tmp_path: Path) -> Non
     assert result["values"].status == result["shapes"].status == "pass"
     finding = result.finding
     assert (finding.gate, finding.cls) == ("races", "wrong")
-    assert "read/write race in smooth" in finding.summary and "which program comes first" in finding.got
-    assert finding.where.startswith("candidate.py:") and finding.replays
+    assert "read/write race in smooth" in finding.summary
+    assert "which program comes first" in finding.got
+    assert finding.where.startswith("candidate.py:")
+    assert finding.replays
     assert finding.case.dims["N"] < 200, "shrunk to little more than one tile"
 
 
@@ -116,12 +118,14 @@ def test_a_plain_sum_into_shared_memory_is_a_race(tmp_path: Path) -> None:
 def test_writes_of_different_values_are_a_race(tmp_path: Path) -> None:
     last = ADDS.replace("ADD", "tl.store(y_ptr + cols, x, mask=cols < n)")
     finding = run(tmp_path, last, SUM).finding
-    assert finding.summary.startswith("write/write race") and "different values" in finding.summary
+    assert finding.summary.startswith("write/write race")
+    assert "different values" in finding.summary
 
 
 def test_atomics_are_no_race(tmp_path: Path) -> None:
     report = run(tmp_path, ADDS.replace("ADD", "tl.atomic_add(y_ptr + cols, x, mask=cols < n)"), SUM)["races"]
-    assert report.status == "pass" and "atomics excepted" in report.claims[0].strength
+    assert report.status == "pass"
+    assert "atomics excepted" in report.claims[0].strength
 
 
 def test_equal_values_written_twice_are_a_note(tmp_path: Path) -> None:
@@ -132,16 +136,20 @@ def test_equal_values_written_twice_are_a_note(tmp_path: Path) -> None:
 
 def test_locks_are_not_decided(tmp_path: Path) -> None:
     report = run(tmp_path, LOCKED, SUM)["races"]
-    assert report.status in ("inconclusive", "pass") and not report.findings and not report.claims
+    assert report.status in ("inconclusive", "pass")
+    assert not report.findings
+    assert not report.claims
     assert "order themselves by atomics" in report.reason
 
 
 def test_a_right_kernel_passes_with_a_claim(tmp_path: Path) -> None:
     report = run(tmp_path, RIGHT)["races"]
-    assert report.status == "pass" and [c.kind for c in report.claims] == ["race-free"]
+    assert report.status == "pass"
+    assert [c.kind for c in report.claims] == ["race-free"]
 
 
-@pytest.mark.parametrize("suffix, kernel", [(".c", "void kernel(const float *x, float *y) {}")])
+@pytest.mark.parametrize(("suffix", "kernel"), [(".c", "void kernel(const float *x, float *y) {}")])
 def test_not_for_c(tmp_path: Path, suffix: str, kernel: str) -> None:
     report = trial(tmp_path, kernel, "races", suffix=suffix)["races"]
-    assert report.status == "not applicable" and "Triton" in report.reason
+    assert report.status == "not applicable"
+    assert "Triton" in report.reason

@@ -2,8 +2,8 @@
 
 Integers wrap at their exact width, so an offset that outgrows 32 bits leaves its storage and is a fault. A sample of
 the grid's programs is evaluated: corners, their neighbours, random ones. Of a long loop only the first turns, one in
-the middle and the last two are run, after a check that every integer and pointer which it carries grows by the same step
-each turn; a loop whose steps differ is run whole. Storages hold one value: zeros, or what the caller says.
+the middle and the last two are run, after a check that every integer and pointer which it carries grows by the same
+step each turn; a loop whose steps differ is run whole. Storages hold one value: zeros, or what the caller says.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _check(launch: dict[str, Any], race: dict[str, Any]) -> Check:
         summary=f"{race['kind']} race in {launch['function']}: {what}",
         where=race["where"],
         expected=expected,
-        got=f"{count(race['count'], 'element')} of '{race['argument']}' shared: the result depends on "
+        got=f"{count(race['count'], 'element')} of '{race['argument']}' shared: the result may depend on "
         "which program comes first",
         detail=plain(race["text"]),
     )

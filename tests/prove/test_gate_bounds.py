@@ -1,0 +1,116 @@
+"""Gate bounds: accesses out of range at sizes that are evaluated whole, and at sizes beyond memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trial import RIGHT as BASE
+from trial import trial
+
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n"
+
+TALL = """
+import torch
+from tilewright.task import Contract, Dim, Task, TensorSpec
+TASK = Task(reference=lambda x: 2 * x, inputs={"x": TensorSpec("M N")}, outputs={"y": TensorSpec("M N")},
+            dims={"M": Dim(1, 1 << 20), "N": Dim(1, 4096)}, workloads=[{"M": 6, "N": 12}], contract=Contract())
+"""
+
+ROWS = (
+    HEAD
+    + """
+@triton.jit
+def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(AXIS)WIDE
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * n + cols, mask=cols < n)
+        tl.store(y_ptr + row * n + cols, 2 * x, mask=cols < n)
+
+def kernel(x):
+    x = x.contiguous()
+    GUARD
+    y = torch.empty_like(x)
+    double_kernel[GRID](x, y, x.shape[1], BLOCK=64)
+    return y
+"""
+)
+
+GATHER = """
+import torch
+from tilewright.task import Contract, Dim, Task, TensorSpec, integers
+TASK = Task(reference=lambda w, i: w[i], inputs={"w": TensorSpec("V D"),
+            "i": TensorSpec("T", dtypes=("INDEX",), dtype_group="index", values=integers(0, "V"))},
+            outputs={"y": TensorSpec("T D")}, dims={"T": Dim(1, 64), "V": Dim(1, 1 << 22), "D": Dim(1, 1024)},
+            workloads=[{"T": 5, "V": 7, "D": 12}], contract=Contract(layouts="excluded"))
+"""
+
+LOOKUP = (
+    HEAD
+    + """
+@triton.jit
+def lookup_kernel(w_ptr, i_ptr, y_ptr, D, BLOCK: tl.constexpr):
+    t = tl.program_id(0).to(tl.int64)
+    at = tl.load(i_ptr + t)
+    cols = tl.arange(0, BLOCK)
+    w = tl.load(w_ptr + at * D + cols, mask=cols < D)
+    tl.store(y_ptr + t * D + cols, w, mask=cols < D)
+
+def kernel(w, i):
+    y = torch.empty((i.shape[0], w.shape[1]), dtype=w.dtype, device=w.device)
+    lookup_kernel[(i.shape[0],)](w, i, y, w.shape[1], BLOCK=triton.next_power_of_2(w.shape[1]))
+    return y
+"""
+)
+
+
+def rows(wide: str = "", axis: int = 0, grid: str = "(x.shape[0],)", guard: str = "pass") -> str:
+    return ROWS.replace("WIDE", wide).replace("AXIS", str(axis)).replace("GRID", grid).replace("GUARD", guard)
+
+
+def test_a_32_bit_offset_that_wraps_only_above_2_to_the_31_elements(tmp_path: Path) -> None:
+    finding = trial(tmp_path, rows(), "bounds", task=TALL).finding
+    assert (finding.gate, finding.cls) == ("bounds", "wrong")
+    assert finding.replays
+    assert "32-bit offset that wrapped" in finding.summary
+    assert ".to(tl.int64)" in finding.expected
+    assert finding.where == "candidate.py:10"
+    elements = finding.case.dims["M"] * finding.case.dims["N"]
+    assert 2**31 < elements < 1.01 * 2**31, "the smallest size at which it shows"
+
+
+def test_64_bit_offsets_are_in_range_at_the_largest_sizes(tmp_path: Path) -> None:
+    report = trial(tmp_path, rows(".to(tl.int64)"), "bounds", task=TALL)["bounds"]
+    assert report.status == "pass", report.reason
+    (claim,) = report.claims
+    assert claim.kind == "bounds"
+    assert "M=1048576, N=4096" in claim.domain
+    assert report.seconds < 15
+
+
+def test_a_grid_axis_that_no_gpu_takes(tmp_path: Path) -> None:
+    finding = trial(tmp_path, rows(".to(tl.int64)", axis=1, grid="(1, x.shape[0])"), "bounds", task=TALL).finding
+    assert "programs along grid axis y, which holds at most 65535" in finding.summary
+    assert finding.case.dims["M"] == 65536
+
+
+def test_an_index_takes_both_ends_of_its_range(tmp_path: Path) -> None:
+    finding = trial(tmp_path, LOOKUP, "bounds", task=GATHER.replace("INDEX", "int32")).finding
+    assert "32-bit offset that wrapped" in finding.summary
+    assert "with 'i' holding" in finding.summary
+    assert trial(tmp_path, LOOKUP, "bounds", task=GATHER.replace("INDEX", "int64"))["bounds"].status == "pass"
+
+
+def test_a_launcher_that_needs_data_is_told(tmp_path: Path) -> None:
+    kernel = rows(".to(tl.int64)", guard="assert x.sum().item() < 1e30")
+    report = trial(tmp_path, kernel, "bounds", task=TALL)["bounds"]
+    assert report.status == "pass"
+    assert "beyond memory: the launcher needs values of a tensor" in report.meaning
+    assert "M=1048576" not in report.claims[0].domain
+
+
+def test_an_access_out_of_range_at_a_sampled_size(tmp_path: Path) -> None:
+    kernel = BASE.replace("cols < n_cols", "cols <= n_cols") + "\nkernel = launch\n"
+    finding = trial(tmp_path, kernel, "bounds").finding
+    assert "past the end of" in finding.summary
+    assert finding.where.startswith("candidate.py:")
