@@ -142,7 +142,8 @@ def budgets(
     honest = base
     if sensitivity is not None:
         known = both & torch.isfinite(sensitivity)
-        honest = torch.maximum(base, spread(oracle, torch.where(known, sensitivity, 0.0), known, quantile=0.75))
+        own = torch.where(known, sensitivity, 0.0)
+        honest = torch.maximum(torch.maximum(base, own), spread(oracle, own, known, quantile=0.75))
     budget = k * honest + floor * ulp(oracle, dtype)
     if tolerance.atol is not None or tolerance.rtol is not None:
         budget = torch.maximum(budget, (tolerance.atol or 0.0) + (tolerance.rtol or 0.0) * oracle.abs())

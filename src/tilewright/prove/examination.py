@@ -159,7 +159,7 @@ class Examination:
         if self.kernel.destination:
             calling = calling.model_copy(update={"style": "destination"})
         if recipe.options().get("state", "varied") == "varied":
-            state = module_state.vary(state, values.generator(self.seed_for("state", recipe.seed)))
+            state = module_state.vary(state, values.generator(self.seed_for("varied state")))
         return calling, dict(state)
 
     def _native_outputs(self) -> tuple[dict[str, Any], ...]:
@@ -208,19 +208,19 @@ class Examination:
                 self.reopen_reference()
             return Truth({}, None, {}, {}, {}, None, {}, {}, {}, refused=base.trouble or oracle.trouble)
         note = "" if base.ok else f"no baseline in {case.recipe.workload.dtype}: {base.trouble}"
-        sensitivity, slope = self._sensitivity(case, oracle, moved, exact)
+        sensitivity, slope, after = self._sensitivity(case, oracle, moved, exact)
         return Truth(
             oracle=oracle.outputs, baseline=base.outputs if base.ok else None, sensitivity=sensitivity,
             tree=base.tree if base.ok else oracle.tree, oracle_grads=oracle.grads,
             baseline_grads=base.grads if base.ok else None, inputs_after=oracle.inputs_after,
-            baseline_after=base.inputs_after if base.ok else {}, sensitivity_grads=slope, note=note,
+            baseline_after=base.inputs_after if base.ok else {}, sensitivity_grads=slope, sensitivity_after=after, note=note,
             alias=base.alias if base.ok else oracle.alias, seen=base.seen if base.ok else oracle.seen,
         )  # fmt: skip
 
     def _sensitivity(
         self, case: Case, oracle: Outcome, moved: Outcome, exact: dict[str, Any]
-    ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        """How far outputs and gradients move under one rounding of the inputs; the largest of several draws where there
+    ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        """How far outputs, gradients and what the reference leaves in its inputs move under one rounding of the inputs; the largest of several draws where there
         are few outputs, since one draw of one number is small by luck once in a while."""
         floats = [o for o in (*oracle.outputs.values(), *oracle.grads.values()) if o.is_floating_point() and o.numel()]
         runs = [moved]
@@ -228,21 +228,28 @@ class Examination:
             runs += self.reference.run_many([self._moved(case, exact, draw) for draw in (1, 2, 3)])
         sensitivity: dict[str, torch.Tensor] = {}
         slope: dict[str, torch.Tensor] = {}
+        left: dict[str, torch.Tensor] = {}
         for run in runs:
-            for into, now, before in ((sensitivity, run.outputs, oracle.outputs), (slope, run.grads, oracle.grads)):
+            pairs = ((sensitivity, run.outputs, oracle.outputs), (slope, run.grads, oracle.grads),
+                     (left, run.inputs_after, oracle.inputs_after))  # fmt: skip
+            for into, now, before in pairs:
                 for n, o in before.items():
                     if n in now and o.is_floating_point() and now[n].shape == o.shape:
                         d = (now[n] - o).abs()
                         into[n] = torch.fmax(into[n], d) if n in into else d
-        return sensitivity, slope
+        return sensitivity, slope, left
 
     def _moved(self, case: Case, exact: dict[str, Any], draw: int) -> dict[str, Any]:
         """The oracle's run with its inputs and incoming gradients moved by one rounding."""
-        moved = {n: _nudge(v, case.inputs[n], self.seed_for("nudge", n, draw), self._chain(case, n))
+        moved = {n: _nudge(v, case.inputs[n], self.seed_for("nudge", n, draw), self._chain(case, n), self._unit(case))
                  for n, v in exact["inputs"].items()}  # fmt: skip
         upstream = exact["cotangents"] and {n: _nudge(v, case.cotangents[n], self.seed_for("nudge up", n, draw))
                                             for n, v in exact["cotangents"].items()}  # fmt: skip
         return {**exact, "inputs": moved, "cotangents": upstream}
+
+    def _unit(self, case: Case) -> float:
+        """One rounding of the precision in which plain numbers reach a kernel of this case."""
+        return compare.unit(getattr(torch, case.recipe.workload.dtype or "float32"))
 
     def _chain(self, case: Case, name: str) -> int | None:
         """The axis along which a long sum runs: of the dim that the recipe names (``chain``), else of a long dim that no
@@ -355,9 +362,12 @@ def _wide(v: Any) -> Any:
     return v.to(torch.complex128) if isinstance(v, torch.Tensor) and v.is_complex() else v
 
 
-def _nudge(v: Any, original: Any, seed: int, chain: int | None = None) -> Any:
-    """A float input moved by one rounding of the accumulation precision, each element up or down at random. ``chain``:
-    an axis along which elements are added one after another: there each addition rounds the running sum."""
+def _nudge(v: Any, original: Any, seed: int, chain: int | None = None, unit: float = compare.ACCUMULATE) -> Any:
+    """A float input moved by one rounding of the accumulation precision, each element up or down at random; a plain float
+    as well, since kernels get those rounded. ``chain``: an axis along which elements are added one after another: there
+    each addition rounds the running sum."""
+    if isinstance(v, float):
+        return v * (1 + (unit if seed % 2 else -unit))
     if not isinstance(v, torch.Tensor) or not v.is_floating_point():
         return v
     signs = torch.randint(0, 2, v.shape, generator=values.generator(seed)) * 2 - 1

@@ -32,6 +32,7 @@ class Truth:
     inputs_after: dict[str, torch.Tensor]
     baseline_after: dict[str, torch.Tensor]
     sensitivity_grads: dict[str, torch.Tensor]
+    sensitivity_after: dict[str, torch.Tensor] = field(default_factory=dict)
     refused: Trouble | None = None
     note: str = ""
     alias: dict[str, str] = field(default_factory=dict)
@@ -84,7 +85,7 @@ def values(case: Case, truth: Truth, outcome: Outcome, tolerance: Tolerance, mut
     results = compare.compare_all(outcome.outputs, truth.oracle, truth.baseline, truth.sensitivity, tolerance)
     for n in mutated:
         if n in truth.inputs_after and n in outcome.inputs_after:
-            results[n] = compare.compare(outcome.inputs_after[n], truth.inputs_after[n], truth.baseline_after.get(n),
+            results[n] = compare.compare(outcome.inputs_after[n], truth.inputs_after[n], truth.baseline_after.get(n), sensitivity=truth.sensitivity_after.get(n),
                                          tolerance=tolerance)  # fmt: skip
     if case.recipe.grad:
         if (bad := missing_grads(truth, outcome)) is not None:

@@ -61,7 +61,7 @@ class Role:
         with torch.set_grad_enabled(bool(wanted)), seen, trace or _nothing:
             result = self.source.reference(inputs, Workload.model_validate(head["workload"]), state, dtype=dtype)
             structure, leaves = tree.flatten(result)
-            if not leaves and not head.get("may_lack_tensors"):
+            if not leaves and not any(getattr(s, "mutated", False) for s in self.source.sheet.inputs.values()):
                 raise TypeError(f"the reference returned no tensor but {type(result).__name__}")
             grads = backward(leaves, cotangents, inputs, wanted) if cotangents is not None else None
         out = [Bundle.pack(plain(leaves), whole=False), Bundle.pack(plain({n: t for n, t in inputs.items()

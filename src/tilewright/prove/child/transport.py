@@ -183,7 +183,7 @@ class Bundle:
             if size < 0 or os.fstat(fd).st_size < size:
                 raise ProtocolFault("bundle is larger than its file")
             for s in head["storages"]:
-                if not (0 <= s["begin"] and 0 <= s["nbytes"] and s["begin"] + s["nbytes"] <= size):
+                if not (s["begin"] >= 0 and s["nbytes"] >= 0 and s["begin"] + s["nbytes"] <= size):
                     raise ProtocolFault("bundle: a storage lies outside the file")
             for e in head["tensors"].values():
                 if not 0 <= e["storage"] < len(head["storages"]) or len(e["shape"]) != len(e["strides"]):

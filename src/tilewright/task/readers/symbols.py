@@ -22,6 +22,9 @@ from .trial import Coordinate, NeedsValues, Subject, Trial, run_trial
 
 Refusals = (Exception, SystemExit)
 
+ENOUGH = 512
+"""A dim that was shown to vary is tried up to eight times its size, as far as this."""
+
 
 @dataclass
 class Symbol:
@@ -270,6 +273,9 @@ def _range(probe: Prober, symbol: Symbol) -> Dim:
     except OutOfTime:
         low = symbol.value
     high = 2 * symbol.value if symbol.far is not None else symbol.value + symbol.step
+    wide = min(8 * symbol.value, ENOUGH) // symbol.step * symbol.step
+    if symbol.far is not None and wide > high and probe(symbol.at(wide)) is not None:
+        high = wide
     return Dim(low, high, multiple_of=symbol.step)
 
 
