@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from .gate import Gate
 
 Progress = Callable[[str, int], None]
+LOGGED = 128  # calls whose launches are kept
+PLAIN = {"requires_grad", "cotangents", "seed", "observe"}  # options that leave a call as it is
 LONG = 2048  # from here on a plain loop's float32 sum leaves the baseline's error behind
 
 
@@ -59,6 +61,8 @@ class Examination:
         self._callings: dict[str, tuple[Calling, dict[str, torch.Tensor]] | Trouble] = {}
         self._truths: dict[int, tuple[Case, Truth]] = {}
         self.sealed: dict[str, Any] = {}
+        self.launched: list[tuple[Case, Outcome]] = []  # plain calls with their launches, for the gates that look at those
+        self.confirming = False
 
     # ---------------------------------------------------------------- seeds and cases
 
@@ -302,7 +306,11 @@ class Examination:
             options.setdefault("requires_grad", case.recipe.wanted)
             options.setdefault("cotangents", case.cotangents)
         options.setdefault("seed", case.recipe.seed % (1 << 31))
-        return session.call(inputs, **options)
+        plain = not set(options) - PLAIN and slot == "main"
+        outcome = session.call(inputs, **options)
+        if plain and outcome.ok and outcome.launches and len(self.launched) < LOGGED:
+            self.launched.append((case, replace(outcome, outputs={}, grads={}, inputs_after={})))
+        return outcome
 
     # ---------------------------------------------------------------- judging
 
@@ -347,7 +355,11 @@ class Examination:
     def confirm(self, gate: Gate, case: Case) -> bool:
         """Whether the fault shows again in a fresh child."""
         self.session(fresh=True)
-        return gate.check(self, case).failed
+        self.confirming = True
+        try:
+            return gate.check(self, case).failed
+        finally:
+            self.confirming = False
 
     def close(self) -> None:
         """End the kernel's children (the reference's belong to the caller)."""

@@ -1,7 +1,7 @@
 """The launches of sampled calls, evaluated once and looked at by several gates: bounds, races, coverage, rounding.
 
-The cases are few and small: the given sizes, sizes off every tile, many programs of little work, another layout, and a
-backward pass where the contract promises gradients. The log of a launch (``prove/child/footprint.py``) is the
+The cases are the calls that the gates before made anyway, backward passes included; where there are few, some more:
+the given sizes, sizes off every tile, another layout. The log of a launch (``prove/child/footprint.py``) is the
 evaluator's own: the candidate can't change it.
 """
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 MOST = 6
+LOGGED = 32
 BUDGET = 8192
 KEY = "launches of sampled calls"
-SPANS = 2  # programs whose tiles meet are found only where there are several
 
 
 @dataclass
 class Held:
-    """Cases and what they gave in one child."""
+    """Cases and what they gave, by the case's id."""
 
     cases: list[Case] = field(default_factory=list)
-    outcomes: dict[int, tuple[Any, Outcome]] = field(default_factory=dict)
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
 
 
 def absent(exam: Examination) -> str:
@@ -44,20 +44,41 @@ def sampled(exam: Examination) -> Iterator[Case]:
     """The shared cases; the same ones for every gate of an examination."""
     held: Held = exam.memory.setdefault(KEY, Held())
     if not held.cases:
-        held.cases = list(_made(exam))
+        for case, outcome in _logged(exam):
+            held.cases.append(case)
+            held.outcomes[id(case)] = outcome
+        if len(held.cases) < MOST:
+            held.cases += _made(exam)
     yield from held.cases
 
 
+def _logged(exam: Examination) -> Iterator[tuple[Case, Outcome]]:
+    """Calls that other gates made, of different form, small ones first come."""
+    seen: set[str] = set()
+    for case, outcome in exam.launched:
+        r = case.recipe
+        key = repr(
+            (
+                sorted(case.dims.items()),
+                r.workload.dtype,
+                r.layout,
+                r.grad,
+                sorted(map(repr, r.workload.scalars.items())),
+            )
+        )
+        if key not in seen and len(seen) < LOGGED:
+            seen.add(key)
+            yield case, outcome
+
+
 def outcome_of(exam: Examination, case: Case) -> Outcome:
-    """The call's outcome with its launches: computed once in the child that is alive, anew in another."""
+    """The call's outcome with its launches (outputs may be left out): computed once, and anew to confirm a finding."""
     held: Held = exam.memory.setdefault(KEY, Held())
-    session = exam.session()
-    got = held.outcomes.get(id(case))
-    if got is not None and got[0] is session:
-        return got[1]
+    if id(case) in held.outcomes and not exam.confirming:
+        return held.outcomes[id(case)]
     outcome = exam.run(case)
     if any(c is case for c in held.cases):
-        held.outcomes[id(case)] = (session, outcome)
+        held.outcomes[id(case)] = outcome
     return outcome
 
 

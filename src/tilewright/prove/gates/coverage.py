@@ -111,6 +111,7 @@ def written_of(launches: list[dict[str, Any]], place: Any) -> torch.Tensor | Non
 
 def _unwritten(exam: Examination, case: Case, outcome: Outcome, partial: dict[str, torch.Tensor]) -> Check:
     """Elements that no launch wrote: a fault where they hold what fresh memory held."""
+    outcome = outcome if outcome.outputs else exam.run(case)
     again = exam.run(case, poison=FINITE_BYTE)
     for name, written in partial.items():
         a, b = outcome.outputs.get(name), again.outputs.get(name)
