@@ -28,7 +28,8 @@ class Contract(Model):
     """The policies; scope (dtypes, dims, layouts) stands in the task's inputs.
 
     ``inferred``: read off a problem that states none; then only what DESIGN.md lists is promised.
-    ``backward``: ``once`` lets a backward pass use up what the forward one saved (no second one with ``retain_graph``).
+    ``backward``: ``once`` lets a backward pass use up what the forward one saved (no second one with ``retain_graph``);
+    ``in place`` also lets it overwrite the incoming gradients.
     ``promised`` decides, ``advisory`` is tried and shown, ``excluded`` is not tried.
     """
 
@@ -49,7 +50,7 @@ class Contract(Model):
     aliasing: Literal["forbidden", "allowed"] = "forbidden"
     accumulate: str | None = None
     gradients: Promise = "excluded"
-    backward: Literal["repeatable", "once"] = "repeatable"
+    backward: Literal["repeatable", "once", "in place"] = "repeatable"
     random: bool = False
     state: bool = False
     laws: tuple[str, ...] = ()
