@@ -94,9 +94,11 @@ def test_agrees_with_torch_in_float64(name):
         torch.testing.assert_close(value.data, truth, rtol=1e-11, atol=1e-12)
 
 
-EXACT = ("add with alpha", "rsub", "mean of two dims", "sum", "cumsum", "cumprod", "addmm", "bmm", "convolution",
-         "gather", "transposed convolution", "avg_pool2d", "scatter_add", "index_put", "embedding", "cat", "pad", "tril", "where",
-         "var")  # fmt: skip
+EXACT = (
+    "add with alpha", "rsub", "mean of two dims", "sum", "cumsum", "cumprod", "addmm", "bmm", "convolution",
+    "gather", "transposed convolution", "avg_pool2d", "scatter_add", "index_put", "embedding", "cat", "pad",
+    "tril", "where", "var",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -21,13 +21,11 @@ import torch
 
 from ..errors import Unsupported
 from ..ir.domains.base import Domain
-from ..ir.domains.field import Field
-from ..ir.domains.real import Real
-from ..ir.program import Type
 from ..ir.torch_ops.context import TORCH_FLOATS, Value
 from ..ir.values import struct
 from .branches import Sites, flip
 from .child.device_source import DeviceSource
+from .number_systems import Draw, Numbers, Watching
 from .replay_trace import Plan, Replay
 
 NEAR = 1e-13
@@ -71,43 +69,6 @@ class Difference:
     where: str = ""
     start: int = 0
     compared: int = 0
-
-
-class Draw(Field):
-    """A field that notes which functions it was asked for."""
-
-    def __init__(self, seed: int):
-        super().__init__(seed)
-        self.asked: set[str] = set()
-
-    def apply(self, name: str, t: Type, args: tuple[Any, ...], where: str) -> Any:
-        self.asked.add(name)
-        return super().apply(name, t, args, where)
-
-
-class Numbers(Real):
-    """Real arithmetic in which undefined memory holds arbitrary numbers: what depends on it differs from call to
-    call."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.undefined = torch.Generator().manual_seed(1)  # the same in each run, so that it is no noise
-
-    def poison(self, t: Type, shape: tuple[int, ...], where: str) -> torch.Tensor:
-        return torch.randn(shape, generator=self.undefined, dtype=torch.float64)
-
-
-class Watching(Numbers):
-    """Notes comparisons that come out alike for all elements."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sites = Sites()
-
-    def compare(self, predicate: str, a: torch.Tensor, b: torch.Tensor, where: str) -> torch.Tensor:
-        out = super().compare(predicate, a, b, where)
-        self.sites.saw(predicate, a, b, where, out)
-        return out
 
 
 class Pair:
@@ -178,7 +139,7 @@ class Pair:
                          constants=[[*k, v] for k, v in sorted(constants.items())],
                          functions=sorted(functions))  # fmt: skip
 
-    def unlike(self, domain: Field, name: str, theirs: Value, ours: Value) -> Agreement | None:
+    def unlike(self, domain: Draw, name: str, theirs: Value, ours: Value) -> Agreement | None:
         if ours.data.shape.numel() == 0:
             return None
         if not ours.is_float or not theirs.is_float:

@@ -12,31 +12,24 @@ Schwartz (1980), Zippel (1979).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
-
-import torch
+from typing import TYPE_CHECKING
 
 from ...errors import TilewrightError, Unsupported
-from ...task.task import Workload
-from ...task.tensors import Scalar, TensorSpec
-from .. import sizes, witness
-from ..case import Case, Recipe
+from .. import witness
+from ..case import Case
 from ..child.algebra_session import AlgebraSession
-from ..child.session import Outcome
 from ..equivalence import Agreement
 from ..gate import Check, Gate, Tally
-from ..replay_trace import TAKEN
+from ..traced_calls import recipes, traces, with_parameters
 from ..verdict import Claim, GateReport, Role
-from .gradients import differentiable, with_state
+from .gradients import with_state
 
 if TYPE_CHECKING:
     from ..examination import Examination
 
 DRAWS = 3
-MOST = 5
-LARGEST = 1 << 14
 SECONDS = 3.0
 LAUNCH_S = 20.0
 LOOK_S, CLIMB_S = 6.0, 8.0
@@ -88,7 +81,7 @@ class Algebra(Gate):
     def cases(self, exam: Examination) -> Iterable[Case]:
         for recipe in recipes(exam):
             try:
-                yield with_state(_with_parameters(exam, exam.make(recipe)))
+                yield with_state(with_parameters(exam, exam.make(recipe)))
             except TilewrightError:
                 continue
 
@@ -147,14 +140,14 @@ class Algebra(Gate):
             return Check(silent=f"algebra does not reach {e.what}{at}")
 
     def _compare(self, exam: Examination, case: Case, notes: Notes) -> Check:
-        outcome, reference = traces(exam, case)
-        if outcome is None or reference is None:
+        traced = traces(exam, case)
+        if traced is None:
             return Check(skipped="no trace: the call fails or the reference refuses")
         if notes.child is None or notes.child.dead:
             notes.child = AlgebraSession(exam.kernel, limits=exam.limits, sandbox=exam.sandbox)
         child = notes.child
-        child.pair(outcome.trace or {}, reference.trace or {}, witness.symbolic(case), LAUNCH_S)
-        if (why := child.explains(_results(outcome), witness.unit(case))) != "":
+        child.pair(traced.kernel.trace or {}, traced.reference.trace or {}, witness.symbolic(case), LAUNCH_S)
+        if (why := child.explains(traced.results, witness.unit(case))) != "":
             return Check(silent=f"the trace does not explain the result: {why}")
         seeds = [exam.seed_for("field", str(case), i) % (1 << 62) for i in range(DRAWS)]
         seen = child.field(seeds)
@@ -164,7 +157,10 @@ class Algebra(Gate):
         if seen.status == "equal":
             notes.in_field.append(str(case))
             return self._branches(exam, case, child)
-        return self._in_real(exam, case, child, seen, notes)
+        checked = self._in_real(exam, case, child, seen, notes)
+        if checked.failed and traced.branches and not witness.replayed(exam, case, exam.memory[f"{self.name} search"]):
+            return Check(silent="the call takes another path on other values")
+        return checked
 
     def _branches(self, exam: Examination, case: Case, child: AlgebraSession) -> Check:
         """Equal almost everywhere; and where a comparison comes out as it hardly ever does?"""
@@ -250,111 +246,6 @@ def _witness(exam: Examination, case: Case, search: witness.Search) -> tuple[Cas
         return None
     witness.climb(exam, notes.child, case, search, CLIMB_S)
     return witness.replayed(exam, case, search)
-
-
-def traces(exam: Examination, case: Case) -> tuple[Outcome | None, Outcome | None]:
-    """One call of the kernel and one of the reference, with their traces; None where a call gives no result."""
-    mutated = tuple(n for n, s in exam.sheet.inputs.items() if isinstance(s, TensorSpec) and s.mutated)
-    outcome = exam.run(case, trace=True, mutated=mutated, fresh=False)
-    if not outcome.ok or outcome.trace is None:
-        if outcome.trouble is not None and outcome.trouble.kind == "unsupported":
-            raise Unsupported(outcome.trouble.message, where=outcome.trouble.where or None)
-        return None, None
-    told = [s["launch"].get("function") for s in outcome.trace["steps"] if "launch" in s]
-    if told != [n.get("function") for n in outcome.launches]:
-        raise Unsupported("a trace whose launches are not those that were evaluated")
-    if not _steady(exam, case, outcome.trace, mutated):
-        raise Unsupported("a call that makes its data outside of what is traced")
-    grads: dict[str, Any] = {}
-    if case.recipe.grad:
-        grads = {"requires_grad": case.recipe.wanted, "cotangents": case.cotangents}
-    reference = exam.reference.run(
-        case.inputs, case.recipe.workload, state=case.state, trace=True, mutated=mutated,
-        seed=case.recipe.seed % (1 << 31), **grads,
-    )  # fmt: skip
-    return outcome, reference if reference.ok and reference.trace is not None else None
-
-
-def _steady(exam: Examination, case: Case, trace: dict[str, Any], mutated: tuple[str, ...]) -> bool:
-    """Whether a call on other floats takes the same steps with the same numbers: else numbers reach it in ways that no
-    trace shows (numpy, Python's own arithmetic, results kept from before). Paths chosen by values are left out."""
-    if any(s.get("op", "").partition(".")[2].startswith(TAKEN) for s in trace["steps"]):
-        return True
-    moved = {n: t + torch.sign(t) * 0.25 + 0.125 if t.is_floating_point() else t for n, t in case.tensors.items()}
-    other = exam.run(replace(case, inputs={**case.inputs, **moved}, changed=True), trace=True, mutated=mutated)
-    if not other.ok or other.trace is None:
-        return True
-    return all(other.trace[part] == trace[part] for part in ("steps", "captured"))
-
-
-def _results(outcome: Outcome) -> dict[str, Any]:
-    return {**outcome.outputs, **{f"grad of {n}": g for n, g in outcome.grads.items()}}
-
-
-def _with_parameters(exam: Examination, case: Case) -> Case:
-    """A module's parameters become inputs, so that they are symbols like any other."""
-    if case.calling.style != "module":
-        return case
-    own = {
-        f"state.{n}": t.clone() for n, t in case.state.items() if t.is_floating_point() and not n.startswith("init.")
-    }
-    return replace(case, inputs={**case.inputs, **own})
-
-
-def recipes(exam: Examination) -> Iterator[Recipe]:
-    """Small telling sizes: two tiles and a rest, each scalar, just off tiles, the given ones; gradients among them."""
-    first = exam.workload()
-    dtype = "float32" if "float32" in exam.dtypes() else exam.dtypes()[0]
-    first = first.model_copy(update={"dtype": dtype if first.dtype in exam.dtypes() else first.dtype})
-    if not exam.sheet.dims:
-        chosen = [first, *_scalars(exam, first)]
-    else:
-        planned = sizes.plan(exam.sheet, first.dims, hints=sizes.constants(exam.kernel.text), most=6, budget=LARGEST,
-                             seed=exam.seed_for("algebra sizes"))  # fmt: skip
-        given = [first.dims] if sizes.elements(exam.sheet, first.dims) <= LARGEST else []
-        base = first.model_copy(update={"dims": _spread(exam, first)})
-        others = [*[s.dims for s in planned[:1]], *given, *[s.dims for s in planned[1:]]]
-        chosen = [base, *_scalars(exam, base), *[first.model_copy(update={"dims": d}) for d in others]]
-    plain = [Recipe(w, seed=exam.seed_for("algebra", i)) for i, w in enumerate(chosen[:MOST])]
-    yield from plain[:2]
-    if exam.contract.gradients == "promised":
-        yield from _backward(exam, chosen[:1])
-    yield from plain[2:]
-
-
-def _spread(exam: Examination, first: Workload) -> dict[str, int]:
-    """Two tiles and an odd rest along every dim that is not small, as far as the budget goes: loops turn more than
-    once, and no size divides a tile."""
-    tiles = [n for n in sizes.constants(exam.kernel.text) if 8 <= n <= 128 and n & (n - 1) == 0]
-    wanted = 2 * (max(tiles) if tiles else 32) + 5
-    dims = sizes.small(exam.sheet, first.dims)
-    for i, name in enumerate(sorted(exam.sheet.dims, key=lambda n: -first.dims[n])):
-        for size in (wanted + 4 * i, 37 + 4 * i, 19 + 4 * i) if first.dims[name] >= 16 else ():
-            near = sizes.near(exam.sheet.dims[name], size)
-            moved = sizes.put(exam.sheet, dims, name, near) if near else None
-            if moved is not None and sizes.elements(exam.sheet, moved) <= LARGEST:
-                dims = moved
-                break
-    return dims
-
-
-def _scalars(exam: Examination, base: Workload) -> Iterator[Workload]:
-    """Each further value of each scalar, and the scalars of the task's other workloads."""
-    seen = {repr(base.scalars)}
-    others = [{**base.scalars, n: v} for n, spec in exam.sheet.inputs.items() if isinstance(spec, Scalar)
-              for v in spec.values[1:]]  # fmt: skip
-    for scalars in [*others, *(w.scalars for w in exam.sheet.workloads)]:
-        if repr(scalars) not in seen and len(seen) <= 3:
-            seen.add(repr(scalars))
-            yield base.model_copy(update={"scalars": scalars})
-
-
-def _backward(exam: Examination, workloads: list[Workload]) -> Iterator[Recipe]:
-    for w in workloads:
-        recipe = Recipe(w, seed=exam.seed_for("algebra backward"))
-        names = differentiable(exam, recipe)
-        if names:
-            yield replace(recipe, grad=True, wanted=names)
 
 
 def _short(where: str) -> str:
