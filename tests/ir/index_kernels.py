@@ -6,7 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def walk(x_ptr, y_ptr, turns, step):
-    """One element a turn, through a pointer that the loop carries; one past the end in the last turn if ``step`` is 1."""
+    """One element a turn, through a pointer that the loop carries; its last turn reads its last element."""
     at = x_ptr
     total = 0.0
     for _ in range(turns):
