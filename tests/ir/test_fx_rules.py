@@ -62,6 +62,8 @@ CASES = {
                                True, [1], 1),
     "avg_pool2d": (aten.avg_pool2d.default, randn(1, 2, 7, 6), [3, 2], [2, 2], [1, 1], False, True),
     "max_pool2d": (aten.max_pool2d_with_indices.default, randn(1, 2, 7, 6), [3, 2], [2, 2], [1, 1]),
+    "adaptive pool": (aten._adaptive_avg_pool2d.default, randn(1, 2, 7, 6), [3, 4]),
+    "distances": (aten._cdist_forward.default, randn(3, 5), randn(4, 5, seed=1), 2.0, None),
     "gather": (aten.gather.default, randn(2, 3), 1, INDEX),
     "scatter_add": (aten.scatter_add.default, randn(2, 3), 1, INDEX, randn(2, 3, seed=1)),
     "index_put": (aten.index_put.default, randn(4, 3), [torch.tensor([1, 1, 3])], randn(3, 3, seed=1), True),

@@ -35,6 +35,8 @@ def one(c: Context, x: Value, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(x, Value):
         return many(c, x, *args, **kwargs)
     rest = [raw(a) for a in args]
+    if c.name in ("view", "_unsafe_view", "view_copy"):  # type: ignore[attr-defined]
+        return struct(x.data, lambda t: t.reshape(c.out[0].shape))  # the replay keeps no strides
     return struct(x.data, lambda t: c.func(t, *rest, **{k: raw(v) for k, v in kwargs.items()}))  # type: ignore[attr-defined]
 
 

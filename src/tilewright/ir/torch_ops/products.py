@@ -208,3 +208,35 @@ def max_pool(c: Context, x: Value, kernel: Any, stride: Any = None, padding: Any
     key = c.order(x.data)
     index = c.func(key, *args, ceil_mode)[1]  # type: ignore[attr-defined]
     return values, index
+
+
+def _adaptive(c: Context, how: str, x: Value, sizes: list[int]) -> Any:
+    """Windows from floor(i n / m) to ceil((i + 1) n / m), along each trailing axis in turn."""
+    data = x.data
+    for i, m in enumerate(sizes):
+        axis = len(data.shape) - len(sizes) + i
+        n = data.shape[axis]
+        parts = []
+        for j in range(m):
+            low, high = j * n // m, -(-(j + 1) * n // m)
+            part = c.fold(how, struct(data, lambda t: t.narrow(axis, low, high - low)), [axis], True)  # noqa: B023
+            parts.append(part if how != "add" else c.apply("div", part, float(high - low)))
+        data = struct_n(parts, lambda ts: torch.cat([*ts], axis))  # noqa: B023
+    return data
+
+
+@rule("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d")
+def adaptive_avg_pool(c: Context, x: Value, sizes: list[int]) -> Any:
+    return _adaptive(c, "add", x, sizes)
+
+
+@rule("_cdist_forward")
+def cdist(c: Context, a: Value, b: Value, p: float, mode: Any = None) -> Any:
+    rows = struct(a.data, lambda t: t.unsqueeze(-2))
+    columns = struct(b.data, lambda t: t.unsqueeze(-3))
+    gap = c.apply("sub", rows, columns)
+    if p == 2:
+        return c.apply("sqrt", c.fold("add", c.apply("mul", gap, gap), [-1], False, 0.0))
+    if p == 1:
+        return c.fold("add", c.apply("abs", gap), [-1], False, 0.0)
+    raise NotImplementedError(f"distances of order {p}")
