@@ -212,7 +212,7 @@ class Examination:
                 self.reopen_reference()
             return Truth({}, None, {}, {}, {}, None, {}, {}, {}, refused=base.trouble or oracle.trouble)
         note = "" if base.ok else f"no baseline in {case.recipe.workload.dtype}: {base.trouble}"
-        sensitivity, slope, after = self._sensitivity(case, oracle, moved, exact)
+        sensitivity, slope, after = self._sensitivity(case, oracle, moved, exact, scans=_scans(base))
         return Truth(
             oracle=oracle.outputs, baseline=base.outputs if base.ok else None, sensitivity=sensitivity,
             tree=base.tree if base.ok else oracle.tree, oracle_grads=oracle.grads,
@@ -222,7 +222,7 @@ class Examination:
         )  # fmt: skip
 
     def _sensitivity(
-        self, case: Case, oracle: Outcome, moved: Outcome, exact: dict[str, Any]
+        self, case: Case, oracle: Outcome, moved: Outcome, exact: dict[str, Any], *, scans: bool
     ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor], dict[str, torch.Tensor]]:
         """How far outputs, gradients and what the reference leaves in its inputs move under one rounding of the inputs; the largest of several draws where there
         are few outputs, since one draw of one number is small by luck once in a while."""
@@ -230,6 +230,8 @@ class Examination:
         runs = [moved]
         if min((o.numel() for o in floats), default=compare.CROWD) < compare.CROWD:
             runs += self.reference.run_many([self._moved(case, exact, draw) for draw in (1, 2, 3)])
+        if scans:  # running sums are rounded at every step, in whatever order a kernel adds
+            runs += self.reference.run_many([self._moved(case, exact, draw, scans=True) for draw in (4, 5)])
         sensitivity: dict[str, torch.Tensor] = {}
         slope: dict[str, torch.Tensor] = {}
         left: dict[str, torch.Tensor] = {}
@@ -243,9 +245,11 @@ class Examination:
                         into[n] = torch.fmax(into[n], d) if n in into else d
         return sensitivity, slope, left
 
-    def _moved(self, case: Case, exact: dict[str, Any], draw: int) -> dict[str, Any]:
-        """The oracle's run with its inputs and incoming gradients moved by one rounding."""
-        moved = {n: _nudge(v, case.inputs[n], self.seed_for("nudge", n, draw), self._chain(case, n), self._unit(case))
+    def _moved(self, case: Case, exact: dict[str, Any], draw: int, *, scans: bool = False) -> dict[str, Any]:
+        """The oracle's run with its inputs and incoming gradients moved by one rounding; ``scans``: by one rounding of the
+        running sum along their longest axis."""
+        moved = {n: _nudge(v, case.inputs[n], self.seed_for("nudge", n, draw),
+                           _longest(v) if scans else self._chain(case, n), self._unit(case))
                  for n, v in exact["inputs"].items()}  # fmt: skip
         upstream = exact["cotangents"] and {n: _nudge(v, case.cotangents[n], self.seed_for("nudge up", n, draw))
                                             for n, v in exact["cotangents"].items()}  # fmt: skip
@@ -366,6 +370,15 @@ class Examination:
         for s in self._kernels.values():
             s.close()
         self._kernels.clear()
+
+
+def _scans(base: Outcome) -> bool:
+    """Whether the reference ran a prefix sum or product."""
+    return any("cumsum" in op or "cumprod" in op for op in base.seen.get("ops", ()))
+
+
+def _longest(v: Any) -> int | None:
+    return max(range(v.dim()), key=lambda i: v.shape[i]) if isinstance(v, torch.Tensor) and v.dim() else None
 
 
 def _wide(v: Any) -> Any:

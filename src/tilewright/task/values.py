@@ -214,5 +214,6 @@ FAMILIES: dict[str, Family] = {
     "small_integers": _reals(lambda s, g: torch.randint(-2, 3, s, generator=g).double()),
     "shifted_3": _reals(lambda s, g: _normal(s, g) + 3),
     "shifted_100": _reals(lambda s, g: _normal(s, g) + 100),
+    "far_negative": _reals(lambda s, g: _normal(s, g) - 200),
     "wide_range": _reals(_wide),
 }

@@ -1,7 +1,8 @@
 """Configurations: a tuned kernel is right with each configuration that the tuner may choose, and on its first call.
 
 Which configuration wins is decided by the clock of the user's machine, so each is run alone, from memory that nobody
-wrote, and judged: values, accesses out of range, races. Configurations that differ in warps and stages only are the
+wrote, and judged: values, accesses out of range, races. Where gradients are promised, a backward pass is among
+the cases. Configurations that differ in warps and stages only are the
 same program here and share one run. Then the kernel is called as on a device for the first time: each configuration
 runs more than once on the caller's own memory, with the tuner's hooks; what accumulates or works in place and is not
 named in ``reset_to_zero`` or ``restore_value`` comes out wrong in that call alone. Sources: triton#6547, #781, #5339,
@@ -41,7 +42,9 @@ class Configurations(Gate):
 
     def cases(self, exam: Examination) -> Iterable[Case]:
         chosen = distinct(_tuned(exam))
-        shapes = [c for c in sampled(exam) if not c.recipe.grad][:SHAPES]
+        known = list(sampled(exam))
+        backward = [c for c in known if c.recipe.grad][:1]
+        shapes = [*backward, *(c for c in known if not c.recipe.grad)][:SHAPES]
         for config in chosen[:MOST]:
             for case in shapes:
                 yield _at(case, config=config)
@@ -51,7 +54,8 @@ class Configurations(Gate):
     def check(self, exam: Examination, case: Case) -> Check:
         options = case.recipe.options()
         config, tune = int(options.get("config", 0)), bool(options.get("tune"))
-        outcome = exam.run(case, config=config, tune=tune, fresh=tune)
+        # Fresh: libraries keep the configuration of a first call in caches of their own.
+        outcome = exam.run(case, config=config, tune=tune, fresh=tune or config > 0)
         for launch in [] if tune else computed(outcome):
             if launch["faults"]:
                 return _told(Check(cls="wrong", summary=f"out of bounds: {plain(launch['faults'][0]['text'])}",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MOST = 48
 ESSENTIAL = 24
-HOSTILE = ("all_negative", "shifted_100", "large")
+HOSTILE = ("far_negative", "all_negative", "shifted_100", "large")
 EXPENSIVE_S = 1.5
 
 

@@ -22,7 +22,7 @@ from .trial import Coordinate, NeedsValues, Subject, Trial, run_trial
 
 Refusals = (Exception, SystemExit)
 
-ENOUGH = 512
+ENOUGH = 2100
 """A dim that was shown to vary is tried up to eight times its size, as far as this."""
 
 
