@@ -139,7 +139,7 @@ def _compulsory(exam: Examination, case: Case, outcome: Outcome) -> tuple[int, s
 def _flops(exam: Examination, case: Case, launches: tuple[Launch, ...]) -> tuple[int, str]:
     if exam.sheet.work is not None and exam.sheet.work.flops:
         return evaluate(exam.sheet.work.flops, {**case.dims, "itemsize": 1}), "stated by the task"
-    return sum(x.dot_flops for x in launches), "dots of the kernel"
+    return sum(x.dot_flops for x in launches), "dots of the launches"
 
 
 def _torch(outcome: Outcome) -> dict[str, int]:
@@ -227,6 +227,8 @@ def _access(n: dict[str, Any], a: dict[str, Any], made: dict[str, Any]) -> Acces
 
 def _notes(exam: Examination, outcome: Outcome, launches: tuple[Launch, ...]) -> tuple[str, ...]:
     notes = []
+    if _torch(outcome) and not (exam.sheet.work and exam.sheet.work.flops):
+        notes.append("what torch computes beside the launches is in none of these numbers but the bytes that must move")
     if outcome.tuned:
         notes.append("the kernel is tuned: the first of its configurations is explained")
     for x in launches:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..case import Case
 from ..gate import Check, Gate, Tally
 from ..verdict import Claim, Role
-from ._launches import absent, computed, count, outcome_of, plain, sampled, short
+from ._launches import absent, computed, count, outcome_of, sampled, short
 
 if TYPE_CHECKING:
     from ..examination import Examination
@@ -109,7 +109,6 @@ def _check(launch: dict[str, Any], race: dict[str, Any]) -> Check:
         expected=expected,
         got=f"{count(race['count'], 'element')} of '{race['argument']}' shared: the result may depend on "
         "which program comes first",
-        detail=plain(race["text"]),
     )
 
 
