@@ -54,7 +54,11 @@ def download(name: str, target: Path, python: str, machine: str) -> Path:
     pip("download", "--no-deps", "--only-binary=:all:", f"--python-version={python}", "--implementation=cp", *platforms,
         "-d", str(target), f"{name}=={version}" if version else name)  # fmt: skip
     new = set(target.glob("*.whl")) - before
-    return new.pop() if new else next(w for w in target.glob("*.whl") if canonical(w.name.split("-")[0]) == canonical(name))
+    return (
+        new.pop()
+        if new
+        else next(w for w in target.glob("*.whl") if canonical(w.name.split("-")[0]) == canonical(name))
+    )
 
 
 def needs(wheel: Path) -> list[str]:

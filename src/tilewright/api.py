@@ -53,7 +53,9 @@ def examine_and_record(
     from .prove.child.session import Limits
     from .prove.examine import check as examine
 
-    torch.set_num_threads(1)  # small tensors: waiting for a thread team costs more than it saves, and audits run in parallel
+    torch.set_num_threads(
+        1
+    )  # small tensors: waiting for a thread team costs more than it saves, and audits run in parallel
 
     if sandbox not in SANDBOX:
         raise UserError(f"sandbox is '{sandbox}'", remedy=f"use one of {', '.join(SANDBOX)}")

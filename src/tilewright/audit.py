@@ -101,8 +101,10 @@ def discover(folder: Path, problem_glob: str | None = None, kernel_glob: str | N
     else:
         pairs = [_pair(folder, p, k) for p in sorted(folder.rglob("problem.py")) for k in _kernels(p)]
     if not pairs:
-        raise UserError(f"no (problem, kernel) pair below '{folder}'",
-                        remedy="put problem.py and kernel.py into one folder, or give --problem-glob and --kernel-glob")  # fmt: skip
+        raise UserError(
+            f"no (problem, kernel) pair below '{folder}'",
+            remedy="put problem.py and kernel.py into one folder, or give --problem-glob and --kernel-glob",
+        )
     return pairs
 
 
@@ -134,8 +136,12 @@ def audit(
     """Check all pairs. An unfinished audit of the same folder and options goes on where it stopped, unless ``fresh``.
     ``notice(row, resumed)`` is called as results come in."""
     book = open_ledger(ledger)
-    key = {"pairs": sorted(p.name for p in pairs), "root": str(pairs[0].problem.parent.parent.absolute()), "strict": strict,
-           "options": {k: str(v) for k, v in options.items()}}  # fmt: skip
+    key = {
+        "pairs": sorted(p.name for p in pairs),
+        "root": str(pairs[0].problem.parent.parent.absolute()),
+        "strict": strict,
+        "options": {k: str(v) for k, v in options.items()},
+    }
     run = book.audit(key, {p.name: p.fingerprint() for p in pairs}, fresh=fresh)
     rows: dict[str, Row] = {}
     notice = notice or (lambda row, resumed: None)

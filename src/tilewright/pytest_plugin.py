@@ -25,7 +25,9 @@ def pytest_addoption(parser: Any) -> None:
     group = parser.getgroup("tilewright", "Tilewright: checks of GPU kernels")
     group.addoption("--tilewright-strict", action="store_true", help="promise everything that the reference does")
     group.addoption("--tilewright-ledger", metavar="FILE", help="ledger file or database URL")
-    group.addoption("--tilewright-sandbox", choices=("require", "best", "none"), help="isolation of the code under test")
+    group.addoption(
+        "--tilewright-sandbox", choices=("require", "best", "none"), help="isolation of the code under test"
+    )
     group.addoption("--tilewright-seed", type=int, metavar="N", help="fix the secret seed")
 
 

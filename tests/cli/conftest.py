@@ -20,7 +20,10 @@ def reference(x):
 TASK = Task(name="double_relu", reference=reference, inputs={"x": TensorSpec("M N")}, outputs={"y": TensorSpec("M N")},
             dims={"M": Dim(1, 512), "N": Dim(1, 512)}, workloads=[{"M": 16, "N": 16}])
 """
-RIGHT = "import torch\n\ndef kernel(x):\n    return torch.where(x > 0, x + x, torch.where(x.isnan(), x, torch.zeros_like(x)))\n"
+RIGHT = (
+    "import torch\n\ndef kernel(x):\n"
+    + "    return torch.where(x > 0, x + x, torch.where(x.isnan(), x, torch.zeros_like(x)))\n"
+)
 WRONG = """import torch
 
 def kernel(x):
@@ -53,7 +56,14 @@ def tilewright(tmp_path: Path) -> Run:
             "COLUMNS": "160",
             **options.pop("env", {}),
         }  # type: ignore[arg-type]
-        return subprocess.run([sys.executable, "-m", "tilewright", *map(str, arguments)], capture_output=True, text=True,
-                              env=env, cwd=tmp_path, timeout=300, **options)  # type: ignore[call-overload]  # fmt: skip
+        return subprocess.run(
+            [sys.executable, "-m", "tilewright", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            env=env,
+            cwd=tmp_path,
+            timeout=300,
+            **options,
+        )  # type: ignore[call-overload]
 
     return run

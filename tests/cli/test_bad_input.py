@@ -8,8 +8,10 @@ import pytest
 
 from .conftest import PROBLEM, Run
 
-MODEL = "import torch\nimport torch.nn as nn\n\nclass Model(nn.Module):\n    def forward(self, x):\n        return {body}\n\n" \
-        "def get_inputs():\n    return [torch.rand(8, 8)]\n\ndef get_init_inputs():\n    return []\n"  # fmt: skip
+MODEL = (
+    "import torch\nimport torch.nn as nn\n\nclass Model(nn.Module):\n    def forward(self, x):\n        return {body}\n\n"
+    "def get_inputs():\n    return [torch.rand(8, 8)]\n\ndef get_init_inputs():\n    return []\n"
+)
 
 
 def told(run: Run, *arguments: object, code: int = 2) -> str:
@@ -40,11 +42,17 @@ def test_no_entry_point(folder: Path, tilewright: Run) -> None:
     assert "two.py::FUNCTION" in text
 
 
-@pytest.mark.parametrize(("body", "words"), [
-    ("x.no_such_method()", "no_such_method"),
-    ("'text'", "no tensor"),
-    ("x + torch.rand(8, 8, generator=torch.Generator().manual_seed(torch.seed() % 2**31))", "two results for one input"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("x.no_such_method()", "no_such_method"),
+        ("'text'", "no tensor"),
+        (
+            "x + torch.rand(8, 8, generator=torch.Generator().manual_seed(torch.seed() % 2**31))",
+            "two results for one input",
+        ),
+    ],
+)
 def test_reference_at_fault(folder: Path, tilewright: Run, body: str, words: str) -> None:
     (folder / "model.py").write_text(MODEL.format(body=body))
     (folder / "new.py").write_text(

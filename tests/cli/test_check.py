@@ -19,7 +19,9 @@ def test_a_wrong_kernel_is_rejected_with_its_smallest_case_and_replays(folder: P
     verdict = json.loads(report.read_text())
     finding = next(f for g in verdict["gates"] if g["role"] != "advisory" for f in g["findings"])
     assert verdict["verdict"] == "reject"
-    assert finding["case"]["dims"]["M"] * finding["case"]["dims"]["N"] <= 16, "shrunk from 16 x 15 at least to a few rows"
+    assert finding["case"]["dims"]["M"] * finding["case"]["dims"]["N"] <= 16, (
+        "shrunk from 16 x 15 at least to a few rows"
+    )
     assert {"kernel_sha256", "task_sha256", "sandbox", "seconds", "versions", "claims", "domain"} <= set(verdict)
     assert verdict["claims"] == []
     suites = ET.parse(junit).getroot()

@@ -7,27 +7,52 @@ from typing import Annotated
 
 import typer
 
-Problem = Annotated[str, typer.Argument(help="Problem: a KernelBench file, a Tilewright task file, FILE::FUNCTION, a GPU "
-                                             "MODE folder, or a flashinfer-bench definition.", metavar="PROBLEM")]  # fmt: skip
+Problem = Annotated[
+    str,
+    typer.Argument(
+        help="Problem: a KernelBench file, a Tilewright task file, FILE::FUNCTION, a GPU "
+        "MODE folder, or a flashinfer-bench definition.",
+        metavar="PROBLEM",
+    ),
+]
 KernelFile = Annotated[str, typer.Argument(help="Kernel: a .py, .c or .cu file, or FILE::ENTRY.", metavar="KERNEL")]
-Strict = Annotated[bool, typer.Option("--strict", help="Promise everything: what the reference does with NaN, strides, empty "
-                                                       "tensors and other dtypes, the kernel must do.")]  # fmt: skip
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Promise everything: what the reference does with NaN, strides, empty "
+        "tensors and other dtypes, the kernel must do.",
+    ),
+]
 All = Annotated[bool, typer.Option("--all", help="Run every gate, also after a certain rejection.")]
-Json = Annotated[Path | None, typer.Option("--json", help="Write the result as JSON to this file ('-': standard output).",
-                                           metavar="FILE")]  # fmt: skip
+Json = Annotated[
+    Path | None,
+    typer.Option("--json", help="Write the result as JSON to this file ('-': standard output).", metavar="FILE"),
+]
 Junit = Annotated[Path | None, typer.Option("--junit", help="Write a JUnit XML report.", metavar="FILE")]
 Sarif = Annotated[
     Path | None, typer.Option("--sarif", help="Write findings as SARIF 2.1.0 (code scanning).", metavar="FILE")
 ]
-LedgerPath = Annotated[str | None, typer.Option("--ledger", help="Ledger file or database URL (default: TILEWRIGHT_LEDGER, "
-                                                                 "else the user's data folder).")]  # fmt: skip
-ContractFile = Annotated[str | None, typer.Option("--contract", help="TOML or Python file that overrides the inferred contract.",
-                                                  metavar="FILE")]  # fmt: skip
+LedgerPath = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger", help="Ledger file or database URL (default: TILEWRIGHT_LEDGER, else the user's data folder)."
+    ),
+]
+ContractFile = Annotated[
+    str | None,
+    typer.Option("--contract", help="TOML or Python file that overrides the inferred contract.", metavar="FILE"),
+]
 Reference = Annotated[
     str | None, typer.Option("--reference", help="Name of the reference function in PROBLEM.", metavar="NAME")
 ]
-Sandbox = Annotated[str, typer.Option("--sandbox", help="require: refuse to run without full isolation; best: what this machine "
-                                                        "allows; none: trust the code.")]  # fmt: skip
+Sandbox = Annotated[
+    str,
+    typer.Option(
+        "--sandbox",
+        help="require: refuse to run without full isolation; best: what this machine allows; none: trust the code.",
+    ),
+]
 Seed = Annotated[int | None, typer.Option("--seed", help="Fix the secret seed (for reproducing a run).")]
 Seconds = Annotated[float, typer.Option("--gate-seconds", help="Time after which a gate draws no further cases.")]
 Timeout = Annotated[float, typer.Option("--timeout", help="Seconds that one call of the kernel may take.")]

@@ -22,10 +22,20 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Begin again instead of goi
 
 
 def command(
-    folder: Folder, jobs: Jobs = 2, strict: o.Strict = False, problem_glob: ProblemGlob = None, kernel_glob: KernelGlob = None,
-    json: o.Json = None, junit: o.Junit = None, sarif: o.Sarif = None, fresh: Fresh = False, ledger: o.LedgerPath = None,
-    sandbox: o.Sandbox = "best", gate_seconds: o.Seconds = 20.0, timeout: o.Timeout = 60.0,
-) -> None:  # fmt: skip
+    folder: Folder,
+    jobs: Jobs = 2,
+    strict: o.Strict = False,
+    problem_glob: ProblemGlob = None,
+    kernel_glob: KernelGlob = None,
+    json: o.Json = None,
+    junit: o.Junit = None,
+    sarif: o.Sarif = None,
+    fresh: Fresh = False,
+    ledger: o.LedgerPath = None,
+    sandbox: o.Sandbox = "best",
+    gate_seconds: o.Seconds = 20.0,
+    timeout: o.Timeout = 60.0,
+) -> None:
     """Check every (problem, kernel) pair below DIR, in parallel. An audit that was stopped goes on where it was.
 
     Exit code: 0 all accepted, 1 some rejected, 3 none rejected but some incomplete, 2 an error.

@@ -14,10 +14,19 @@ ProblemOption = Annotated[str, typer.Option("--problem", "-p", help="The problem
 
 
 def command(
-    old: Old, new: New, problem: ProblemOption, strict: o.Strict = False, json: o.Json = None, ledger: o.LedgerPath = None,
-    contract: o.ContractFile = None, reference: o.Reference = None, sandbox: o.Sandbox = "best", seed: o.Seed = None,
-    gate_seconds: o.Seconds = 20.0, timeout: o.Timeout = 60.0,
-) -> None:  # fmt: skip
+    old: Old,
+    new: New,
+    problem: ProblemOption,
+    strict: o.Strict = False,
+    json: o.Json = None,
+    ledger: o.LedgerPath = None,
+    contract: o.ContractFile = None,
+    reference: o.Reference = None,
+    sandbox: o.Sandbox = "best",
+    seed: o.Seed = None,
+    gate_seconds: o.Seconds = 20.0,
+    timeout: o.Timeout = 60.0,
+) -> None:
     """Is NEW at least as right as OLD, on the same cases? The regression check of a maintainer.
 
     Exit code: 0 no gate got worse, 1 NEW fails where OLD did not, 3 NEW leaves open what OLD settled, 2 error.
@@ -27,8 +36,20 @@ def command(
     from ..report import compare_table
 
     with report.terminal.live() as show:
-        result = compare(problem, old, new, strict=strict, ledger=ledger, overrides=contract, reference=reference,
-                         sandbox=sandbox, seed=seed, gate_seconds=gate_seconds, timeout=timeout, progress=show)  # fmt: skip
+        result = compare(
+            problem,
+            old,
+            new,
+            strict=strict,
+            ledger=ledger,
+            overrides=contract,
+            reference=reference,
+            sandbox=sandbox,
+            seed=seed,
+            gate_seconds=gate_seconds,
+            timeout=timeout,
+            progress=show,
+        )
     if json is not None:
         report.write_text(json, result.model_dump_json(indent=2))
     if str(json) != "-":

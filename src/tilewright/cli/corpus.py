@@ -15,15 +15,28 @@ Folder = Annotated[Path, typer.Argument(help="Folder with labelled kernels (labe
 Only = Annotated[str, typer.Option("--only", help="Only kernels whose name contains this.")]
 Mode = Annotated[str, typer.Option("--mode", help="default, strict or both.")]
 NoUsual = Annotated[bool, typer.Option("--no-usual", help="Leave out the field's usual check.")]
-Mutants = Annotated[int, typer.Option("--mutants", help="Also check this many mutants of each right kernel, made mechanically.",
-                                      metavar="N", min=0)]  # fmt: skip
+Mutants = Annotated[
+    int,
+    typer.Option(
+        "--mutants", help="Also check this many mutants of each right kernel, made mechanically.", metavar="N", min=0
+    ),
+]
 
 
 def command(
-    folder: Folder = Path("corpus"), jobs: Jobs = 2, mode: Mode = "both", only: Only = "", no_usual: NoUsual = False,
-    mutants: Mutants = 0, json: o.Json = None, fresh: Fresh = False, ledger: o.LedgerPath = None, sandbox: o.Sandbox = "best",
-    gate_seconds: o.Seconds = 20.0, timeout: o.Timeout = 60.0,
-) -> None:  # fmt: skip
+    folder: Folder = Path("corpus"),
+    jobs: Jobs = 2,
+    mode: Mode = "both",
+    only: Only = "",
+    no_usual: NoUsual = False,
+    mutants: Mutants = 0,
+    json: o.Json = None,
+    fresh: Fresh = False,
+    ledger: o.LedgerPath = None,
+    sandbox: o.Sandbox = "best",
+    gate_seconds: o.Seconds = 20.0,
+    timeout: o.Timeout = 60.0,
+) -> None:
     """Grade the verifier on kernels with planted faults and right controls: kill rate and false alarms per gate, beside
     the field's usual check (three random inputs of one shape, allclose at 1e-2).
 

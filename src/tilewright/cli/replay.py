@@ -12,10 +12,17 @@ from . import _options as o
 Finding = Annotated[
     str, typer.Argument(help="Id of a finding (or its first digits), as 'check' prints it.", metavar="ID")
 ]
-Script = Annotated[bool, typer.Option("--script", help="Write a short file that shows the failure with torch and the kernel "
-                                                       "alone, without Tilewright.")]  # fmt: skip
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where --script writes (default: replay_ID.py; '-': "
-                                                                    "standard output).")]  # fmt: skip
+Script = Annotated[
+    bool,
+    typer.Option(
+        "--script",
+        help="Write a short file that shows the failure with torch and the kernel alone, without Tilewright.",
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Where --script writes (default: replay_ID.py; '-': standard output)."),
+]
 KernelNow = Annotated[
     str | None, typer.Option("--kernel", help="Run the case on this kernel file instead (a repaired one).")
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,10 +11,13 @@ from . import _options as o
 
 
 def command(
-    id: Annotated[str | None, typer.Argument(help="Id of a verdict, finding, audit … (default: the newest verdict).",
-                                             metavar="[ID]")] = None,
-    ledger: o.LedgerPath = None, json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
-) -> None:  # fmt: skip
+    id: Annotated[
+        str | None,
+        typer.Argument(help="Id of a verdict, finding, audit … (default: the newest verdict).", metavar="[ID]"),
+    ] = None,
+    ledger: o.LedgerPath = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
+) -> None:
     """Show what the ledger holds under an id: a verdict, or one finding with its case."""
     from rich.console import Console
 
@@ -23,6 +26,7 @@ def command(
     from ..errors import UserError
 
     book = open_ledger(ledger)
+    record: Any
     if id is None:
         latest = book.latest()
         if latest is None:

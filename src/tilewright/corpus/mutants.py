@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from ..api import examine_and_record, silent
 from ..errors import TilewrightError
+from ..task.syntax import parse
 from .labels import read_labels
 
 Kind = Literal["operator", "comparison", "constant", "mask", "stride", "dtype", "reduction", "loop"]
@@ -81,13 +82,20 @@ class Scored:
 
 def mutants(kernel: str, problem: Path, text: str) -> list[Mutant]:
     """All mutants of one Python kernel, in the order of its lines."""
-    tree = ast.parse(text)
+    tree = parse(text)
     found = []
     for index, (node, kind, change, edit) in enumerate(_sites(tree)):
         twin = copy.deepcopy(tree)
         edit(list(_sites(twin))[index][0])
         found.append(
-            Mutant(kernel, problem, kind, getattr(node, "lineno", 0), change, ast.unparse(ast.fix_missing_locations(twin)) + "\n")
+            Mutant(
+                kernel,
+                problem,
+                kind,
+                getattr(node, "lineno", 0),
+                change,
+                ast.unparse(ast.fix_missing_locations(twin)) + "\n",
+            )
         )
     return found
 

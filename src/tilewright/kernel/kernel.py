@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 
 from ..errors import KernelError
+from ..task.syntax import parse
 from ..task.tensors import Model
 
 ENTRIES = ("ModelNew", "custom_kernel", "kernel", "run", "candidate", "forward")
@@ -30,8 +31,10 @@ class Kernel(Model):
 
 
 def read(spec: str, language: str | None = None) -> Kernel:
-    """Kernel from ``file``, ``file::entry``, or a flashinfer-bench Solution (``.json``). Raises KernelError for a missing or unreadable file, a syntax error,
-    or no entry point."""
+    """Kernel from ``file``, ``file::entry``, or a flashinfer-bench Solution (``.json``).
+
+    Raises KernelError for a missing or unreadable file, a syntax error, or no entry point.
+    """
     name, _, entry = spec.partition("::")
     path = Path(name)
     if not path.is_file():
@@ -72,7 +75,7 @@ def detect(path: Path, text: str) -> str:
 
 def _parse(path: Path, text: str) -> ast.Module:
     try:
-        return ast.parse(text, filename=str(path))
+        return parse(text, filename=str(path))
     except SyntaxError as e:
         raise KernelError(f"syntax error: {e.msg}", where=f"{path}:{e.lineno}",
                           detail=(e.text or "").rstrip("\n")) from None  # fmt: skip
@@ -87,8 +90,13 @@ def _python_entry(path: Path, text: str) -> str:
     for known in ENTRIES:
         if known in names:
             return known
-    public = [n.name for n in defined if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")
-              and not any("jit" in ast.unparse(d) or "autotune" in ast.unparse(d) for d in n.decorator_list)]  # fmt: skip
+    public = [
+        n.name
+        for n in defined
+        if isinstance(n, ast.FunctionDef)
+        and not n.name.startswith("_")
+        and not any("jit" in ast.unparse(d) or "autotune" in ast.unparse(d) for d in n.decorator_list)
+    ]
     if len(public) == 1:
         return public[0]
     raise KernelError(

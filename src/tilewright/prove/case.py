@@ -79,7 +79,7 @@ def describe(t: torch.Tensor) -> TensorRecord:
     preview = f"all {_short(flat[0].item())}" if same else values + (" …" if t.numel() > flat.numel() else "")
     return TensorRecord(
         dtype=str(t.dtype).removeprefix("torch."), shape=tuple(t.shape), strides=tuple(t.stride()),
-        offset=t.storage_offset(), storage_bytes=t.untyped_storage().nbytes(), preview=preview[:400],
+        offset=int(t.storage_offset()), storage_bytes=t.untyped_storage().nbytes(), preview=preview[:400],
     )  # fmt: skip
 
 
@@ -106,8 +106,13 @@ def from_record(r: CaseRecord, inputs: Mapping[str, Any], state: Mapping[str, to
     """A case from a finding's record and the tensors that the ledger holds for it."""
     o = r.options
     recipe = Recipe(
-        workload=Workload(dims=r.dims, dtype=r.dtype or None, scalars=o.get("scalars", {})), family=o.get("family", "natural"),
-        layout=o.get("layout", "contiguous"), seed=o.get("seed", 0), grad=o.get("grad", False),
-        wanted=tuple(o.get("wanted", ())), cotangent=o.get("cotangent", "random"), extra=tuple(o.get("extra", {}).items()),
-    )  # fmt: skip
+        workload=Workload(dims=r.dims, dtype=r.dtype or None, scalars=o.get("scalars", {})),
+        family=o.get("family", "natural"),
+        layout=o.get("layout", "contiguous"),
+        seed=o.get("seed", 0),
+        grad=o.get("grad", False),
+        wanted=tuple(o.get("wanted", ())),
+        cotangent=o.get("cotangent", "random"),
+        extra=tuple(o.get("extra", {}).items()),
+    )
     return Case(recipe, dict(inputs), dict(state), Calling.model_validate(o.get("calling", {})), dict(cotangents), True)

@@ -45,9 +45,18 @@ class Examination:
     """Shared by all gates of one ``check``."""
 
     def __init__(
-        self, sheet: TaskSheet, kernel: Kernel, reference: ReferenceSession, *, strict: bool = False, seed: int | None = None,
-        limits: Limits | None = None, sandbox: str = "best", gate_seconds: float = 20.0, progress: Progress | None = None,
-    ):  # fmt: skip
+        self,
+        sheet: TaskSheet,
+        kernel: Kernel,
+        reference: ReferenceSession,
+        *,
+        strict: bool = False,
+        seed: int | None = None,
+        limits: Limits | None = None,
+        sandbox: str = "best",
+        gate_seconds: float = 20.0,
+        progress: Progress | None = None,
+    ):
         self.sheet, self.kernel, self.reference = sheet, kernel, reference
         self.contract = strictly(sheet.contract) if strict else sheet.contract
         self.strict = strict
@@ -61,7 +70,9 @@ class Examination:
         self._callings: dict[str, tuple[Calling, dict[str, torch.Tensor]] | Trouble] = {}
         self._truths: dict[int, tuple[Case, Truth]] = {}
         self.sealed: dict[str, Any] = {}
-        self.launched: list[tuple[Case, Outcome]] = []  # plain calls with their launches, for the gates that look at those
+        self.launched: list[
+            tuple[Case, Outcome]
+        ] = []  # plain calls with their launches, for the gates that look at those
         self.confirming = False
 
     # ---------------------------------------------------------------- seeds and cases
@@ -169,8 +180,14 @@ class Examination:
     def _native_outputs(self) -> tuple[dict[str, Any], ...]:
         if not self.sheet.outputs:
             raise Unsupported("a native kernel needs the task to declare its outputs (TASK.outputs)")
-        return tuple({"name": n, "shape": list(s.shape), "dtype": "main" if s.dtype_group == "main" and s.dtypes[0] in FLOATS
-                      else s.dtypes[0]} for n, s in self.sheet.outputs.items())  # fmt: skip
+        return tuple(
+            {
+                "name": n,
+                "shape": list(s.shape),
+                "dtype": "main" if s.dtype_group == "main" and s.dtypes[0] in FLOATS else s.dtypes[0],
+            }
+            for n, s in self.sheet.outputs.items()
+        )
 
     def _with_cotangents(self, case: Case) -> Case:
         """Random cotangents for every float output of the baseline."""
@@ -214,17 +231,26 @@ class Examination:
         note = "" if base.ok else f"no baseline in {case.recipe.workload.dtype}: {base.trouble}"
         sensitivity, slope, after = self._sensitivity(case, oracle, moved, exact, scans=_scans(base))
         return Truth(
-            oracle=oracle.outputs, baseline=base.outputs if base.ok else None, sensitivity=sensitivity,
-            tree=base.tree if base.ok else oracle.tree, oracle_grads=oracle.grads,
-            baseline_grads=base.grads if base.ok else None, inputs_after=oracle.inputs_after,
-            baseline_after=base.inputs_after if base.ok else {}, sensitivity_grads=slope, sensitivity_after=after, note=note,
-            alias=base.alias if base.ok else oracle.alias, seen=base.seen if base.ok else oracle.seen,
-        )  # fmt: skip
+            oracle=oracle.outputs,
+            baseline=base.outputs if base.ok else None,
+            sensitivity=sensitivity,
+            tree=base.tree if base.ok else oracle.tree,
+            oracle_grads=oracle.grads,
+            baseline_grads=base.grads if base.ok else None,
+            inputs_after=oracle.inputs_after,
+            baseline_after=base.inputs_after if base.ok else {},
+            sensitivity_grads=slope,
+            sensitivity_after=after,
+            note=note,
+            alias=base.alias if base.ok else oracle.alias,
+            seen=base.seen if base.ok else oracle.seen,
+        )
 
     def _sensitivity(
         self, case: Case, oracle: Outcome, moved: Outcome, exact: dict[str, Any], *, scans: bool
     ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        """How far outputs, gradients and what the reference leaves in its inputs move under one rounding of the inputs; the largest of several draws where there
+        """How far outputs, gradients and what the reference leaves in its inputs move under one rounding of the inputs; the
+        largest of several draws where there
         are few outputs, since one draw of one number is small by luck once in a while."""
         floats = [o for o in (*oracle.outputs.values(), *oracle.grads.values()) if o.is_floating_point() and o.numel()]
         runs = [moved]
@@ -248,9 +274,16 @@ class Examination:
     def _moved(self, case: Case, exact: dict[str, Any], draw: int, *, scans: bool = False) -> dict[str, Any]:
         """The oracle's run with its inputs and incoming gradients moved by one rounding; ``scans``: by one rounding of the
         running sum along their longest axis."""
-        moved = {n: _nudge(v, case.inputs[n], self.seed_for("nudge", n, draw),
-                           _longest(v) if scans else self._chain(case, n), self._unit(case))
-                 for n, v in exact["inputs"].items()}  # fmt: skip
+        moved = {
+            n: _nudge(
+                v,
+                case.inputs[n],
+                self.seed_for("nudge", n, draw),
+                _longest(v) if scans else self._chain(case, n),
+                self._unit(case),
+            )
+            for n, v in exact["inputs"].items()
+        }
         upstream = exact["cotangents"] and {n: _nudge(v, case.cotangents[n], self.seed_for("nudge up", n, draw))
                                             for n, v in exact["cotangents"].items()}  # fmt: skip
         return {**exact, "inputs": moved, "cotangents": upstream}

@@ -40,10 +40,19 @@ def _problem_words(t: Trouble) -> str:
 
 
 def check(
-    problem: str, kernel: str | Kernel, *, strict: bool = False, all_gates_run: bool = False, overrides: str | None = None,
-    reference: str | None = None, seed: int | None = None, limits: Limits | None = None, sandbox: str = "best",
-    gate_seconds: float = 20.0, progress: Progress | None = None,
-) -> tuple[Verdict, Examination]:  # fmt: skip
+    problem: str,
+    kernel: str | Kernel,
+    *,
+    strict: bool = False,
+    all_gates_run: bool = False,
+    overrides: str | None = None,
+    reference: str | None = None,
+    seed: int | None = None,
+    limits: Limits | None = None,
+    sandbox: str = "best",
+    gate_seconds: float = 20.0,
+    progress: Progress | None = None,
+) -> tuple[Verdict, Examination]:
     """Examine a kernel. Returns the verdict, and the examination with the tensors of its findings."""
     started = time.monotonic()
     if isinstance(kernel, str):
@@ -76,11 +85,22 @@ def assemble(exam: Examination, reports: tuple[GateReport, ...], seconds: float)
     verdict, reason = decide(reports)
     claims: tuple[Claim, ...] = tuple(c for g in reports for c in g.claims) if verdict != "reject" else ()
     return Verdict(
-        verdict=verdict, reason=reason, claims=claims, domain=domain(exam), gates=reports, task=exam.sheet.name,
-        kernel=exam.kernel.path, kernel_sha256=exam.kernel.sha256(), task_sha256=exam.sheet.sha256(),
-        language=exam.kernel.language, mode="strict" if exam.strict else "default", sandbox=exam.sealed, seconds=seconds,
-        versions=server().versions, notes=exam.sheet.notes,
-    )  # fmt: skip
+        verdict=verdict,
+        reason=reason,
+        claims=claims,
+        domain=domain(exam),
+        gates=reports,
+        task=exam.sheet.name,
+        kernel=exam.kernel.path,
+        kernel_sha256=exam.kernel.sha256(),
+        task_sha256=exam.sheet.sha256(),
+        language=exam.kernel.language,
+        mode="strict" if exam.strict else "default",
+        sandbox=exam.sealed,
+        seconds=seconds,
+        versions=server().versions,
+        notes=exam.sheet.notes,
+    )
 
 
 def domain(exam: Examination) -> dict[str, Any]:

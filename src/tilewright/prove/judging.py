@@ -52,8 +52,14 @@ def trouble(outcome: Outcome) -> Check | None:
     what = words.get(t.kind, t.kind)
     cheat = t.kind in ("protocol", "forged")
     detail = "\n".join(x for x in (t.trace.strip(), t.output.strip()) if x)
-    return Check(cls="cheat" if cheat else "wrong", summary=f"{what}: {t}", where=t.where, expected="a result", got=what,
-                 detail=detail[-3000:])  # fmt: skip
+    return Check(
+        cls="cheat" if cheat else "wrong",
+        summary=f"{what}: {t}",
+        where=t.where,
+        expected="a result",
+        got=what,
+        detail=detail[-3000:],
+    )
 
 
 def form(truth: Truth, outcome: Outcome) -> Check | None:
@@ -72,8 +78,13 @@ def form(truth: Truth, outcome: Outcome) -> Check | None:
     for name, y in (truth.baseline or {}).items():
         z = outcome.outputs.get(name)
         if z is not None and z.shape != y.shape:
-            return Check(cls="wrong", summary=f"shape of '{name}' is {tuple(z.shape)}, expected {tuple(y.shape)}", where=name,
-                         expected=str(tuple(y.shape)), got=str(tuple(z.shape)))  # fmt: skip
+            return Check(
+                cls="wrong",
+                summary=f"shape of '{name}' is {tuple(z.shape)}, expected {tuple(y.shape)}",
+                where=name,
+                expected=str(tuple(y.shape)),
+                got=str(tuple(z.shape)),
+            )
         if z is not None and z.dtype != y.dtype:
             return Check(cls="wrong", summary=f"dtype of '{name}' is {z.dtype}, expected {y.dtype}", where=name,
                          expected=str(y.dtype), got=str(z.dtype))  # fmt: skip
@@ -85,8 +96,13 @@ def values(case: Case, truth: Truth, outcome: Outcome, tolerance: Tolerance, mut
     results = compare.compare_all(outcome.outputs, truth.oracle, truth.baseline, truth.sensitivity, tolerance)
     for n in mutated:
         if n in truth.inputs_after and n in outcome.inputs_after:
-            results[n] = compare.compare(outcome.inputs_after[n], truth.inputs_after[n], truth.baseline_after.get(n), sensitivity=truth.sensitivity_after.get(n),
-                                         tolerance=tolerance)  # fmt: skip
+            results[n] = compare.compare(
+                outcome.inputs_after[n],
+                truth.inputs_after[n],
+                truth.baseline_after.get(n),
+                sensitivity=truth.sensitivity_after.get(n),
+                tolerance=tolerance,
+            )
     if case.recipe.grad:
         if (bad := missing_grads(truth, outcome)) is not None:
             return bad
@@ -97,8 +113,15 @@ def values(case: Case, truth: Truth, outcome: Outcome, tolerance: Tolerance, mut
     worst = max((c.ratio for c in results.values() if c.ok), default=0.0)
     for name, c in results.items():
         if not c.ok:
-            return Check(cls="wrong" if c.gross else "inaccurate", summary=f"{name}{c.summary}", where=f"{name}{list(c.index)}",
-                         expected=c.expected, got=c.got, error=c.error, ratio=c.ratio)  # fmt: skip
+            return Check(
+                cls="wrong" if c.gross else "inaccurate",
+                summary=f"{name}{c.summary}",
+                where=f"{name}{list(c.index)}",
+                expected=c.expected,
+                got=c.got,
+                error=c.error,
+                ratio=c.ratio,
+            )
     return Check(ratio=worst)
 
 

@@ -65,8 +65,12 @@ def _checker(exam: Examination, case: Case, outcome: Outcome) -> Check:
         return Check(silent=f"the problem's checker gives no answer: {message}")
     if ok:
         return Check()
-    return Check(cls="wrong", summary=f"the problem's checker refuses it: {message or 'no reason given'}", expected="accepted",
-                 got=message)  # fmt: skip
+    return Check(
+        cls="wrong",
+        summary=f"the problem's checker refuses it: {message or 'no reason given'}",
+        expected="accepted",
+        got=message,
+    )
 
 
 def _distribution(exam: Examination, case: Case, truth: Truth, outcome: Outcome) -> Check:
@@ -84,7 +88,9 @@ def _distribution(exam: Examination, case: Case, truth: Truth, outcome: Outcome)
         if (bad := exam.trouble(got)) is not None:
             return bad
         other = _reseeded(exam, case, RUNS + i)
-        want = exam.reference.run(other.inputs, case.recipe.workload, state=case.state, seed=_seed(exam, case, RUNS + i))
+        want = exam.reference.run(
+            other.inputs, case.recipe.workload, state=case.state, seed=_seed(exam, case, RUNS + i)
+        )
         if not want.ok:
             return Check(skipped=f"the reference refuses: {want.trouble}")
         for n in ours:

@@ -37,7 +37,9 @@ def attach(verdict: Verdict, tensors: Mapping[str, Mapping[str, Any]], save: Sav
         parts = {}
         for part in ("inputs", "state", "cotangents"):
             plain = {n: v for n, v in held[part].items() if isinstance(v, torch.Tensor)}
-            saved = {n: r.model_copy(update={"preview": _old(f.case, part, n) or r.preview}) for n, r in save(plain).items()}
+            saved = {
+                n: r.model_copy(update={"preview": _old(f.case, part, n) or r.preview}) for n, r in save(plain).items()
+            }
             parts[part] = {n: saved.get(n, v) for n, v in held[part].items()}
         return f.model_copy(update={"case": f.case.model_copy(update=parts)})
 
@@ -62,8 +64,10 @@ def replay(
     now, session = open_task(sheet.path, limits=limits, sandbox=sandbox, **extra)
     exam = Examination(now, kernel, session, strict=strict, sandbox=sandbox, limits=limits, seed=1)
     try:
-        parts = {part: {n: load(r) if isinstance(r, TensorRecord) else r for n, r in getattr(finding.case, part).items()}
-                 for part in ("inputs", "state", "cotangents")}  # fmt: skip
+        parts = {
+            part: {n: load(r) if isinstance(r, TensorRecord) else r for n, r in getattr(finding.case, part).items()}
+            for part in ("inputs", "state", "cotangents")
+        }
         case = from_record(finding.case, parts["inputs"], parts["state"], parts["cotangents"])
         return gate(finding.gate).check(exam, case)
     finally:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import TaskError
+from ..task.syntax import expression
 from ..task.task import TaskSheet, itemsize
 from ..task.tensors import Dim, TensorSpec, evaluate
 
@@ -76,7 +77,7 @@ def holds(condition: str, dims: Mapping[str, int]) -> bool:
         return evaluate(ast.unparse(node), dims)
 
     try:
-        return walk(ast.parse(condition.strip(), mode="eval").body)
+        return walk(expression(condition.strip()))
     except ZeroDivisionError:
         return False
     except SyntaxError as e:

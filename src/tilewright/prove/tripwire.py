@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from ..task.syntax import parse
+
 Tier = Literal["odd", "check", "note"]
 Rule = Callable[[ast.Module], Iterator[tuple[int, str]]]
 RULES: list[tuple[Tier, Rule]] = []
@@ -46,7 +48,7 @@ def rule(tier: Tier) -> Callable[[Rule], Rule]:
 def scan(text: str) -> list[Hint]:
     """All hints, gravest tier first; none for text that is no Python."""
     try:
-        module = ast.parse(text)
+        module = parse(text)
     except SyntaxError:
         return []
     order = {"odd": 0, "check": 1, "note": 2}

@@ -43,8 +43,13 @@ def show(done: Audited) -> None:
     """Print all rows and the summary."""
     out = console()
     t = Table(box=None, pad_edge=False, header_style="bold")
-    for name, options in (("kernel", {"overflow": "fold"}), ("verdict", {"no_wrap": True}), ("class", {"no_wrap": True}),
-                          ("because", {"ratio": 1}), ("s", {"justify": "right"})):  # fmt: skip
+    for name, options in (
+        ("kernel", {"overflow": "fold"}),
+        ("verdict", {"no_wrap": True}),
+        ("class", {"no_wrap": True}),
+        ("because", {"ratio": 1}),
+        ("s", {"justify": "right"}),
+    ):
         t.add_column(name, **options)  # type: ignore[arg-type]
     for r in done.rows:
         why = r.verdict.reason if r.verdict and r.word != "accept" else r.error.splitlines()[0] if r.error else ""
@@ -54,5 +59,10 @@ def show(done: Audited) -> None:
     s = done.summary()
     words = [f"{s[w]} {w}" for w in ("accept", "reject", "incomplete", "error") if s[w] or w in ("accept", "reject")]
     classes = [f"{n} {c}" for c, n in s["rejected"].items() if n]
-    out.print(Text(f"{s['total']} kernels: ", style="bold"), Text(", ".join(words)), Text(f" ({', '.join(classes)})" if classes else ""),
-              Text(f"; {done.resumed} already done" if done.resumed else "", style="dim"), sep="")  # fmt: skip
+    out.print(
+        Text(f"{s['total']} kernels: ", style="bold"),
+        Text(", ".join(words)),
+        Text(f" ({', '.join(classes)})" if classes else ""),
+        Text(f"; {done.resumed} already done" if done.resumed else "", style="dim"),
+        sep="",
+    )

@@ -47,8 +47,13 @@ def show(done: Graded) -> None:
             t.add_column(name, overflow="fold")
         t.add_column("because", ratio=1)
         for g in lost:
-            t.add_row(g.pair.name, g.mode, Text(g.kind, style="bold red" if g.lost else "yellow"),
-                      g.gate + (f" (expected {', '.join(g.label.gates)})" if g.kind == "other gate" else ""), g.reason)  # fmt: skip
+            t.add_row(
+                g.pair.name,
+                g.mode,
+                Text(g.kind, style="bold red" if g.lost else "yellow"),
+                g.gate + (f" (expected {', '.join(g.label.gates)})" if g.kind == "other gate" else ""),
+                g.reason,
+            )
         out.print(t)
     for mode in [m for m in MODES if any(g.mode == m for g in done.grades)]:
         c = done.counts(mode)

@@ -85,8 +85,13 @@ def table(v: Verdict) -> Table:
     t.add_column("what it means", ratio=1)
     t.add_column("s", justify="right", no_wrap=True)
     for g in v.gates:
-        t.add_row(g.name, g.role, Text(g.status, style=STATUS[g.status] if g.role != "advisory" or g.status != "fail" else "yellow"),
-                  Text(_means(g)), f"{g.seconds:.1f}")  # fmt: skip
+        t.add_row(
+            g.name,
+            g.role,
+            Text(g.status, style=STATUS[g.status] if g.role != "advisory" or g.status != "fail" else "yellow"),
+            Text(_means(g)),
+            f"{g.seconds:.1f}",
+        )
     return t
 
 

@@ -78,7 +78,8 @@ class Task(BaseModel):
     ``reference(**inputs)`` is PyTorch and works in any float dtype (it is run in float64 as the oracle). It returns a
     tensor, or a tuple or dict of tensors. ``laws`` maps a name to a function ``law(run, inputs) -> bool``, checked by
     the metamorphic gate: ``run(**changed)`` calls the kernel on ``inputs`` with some replaced (``task/laws.py`` has the
-    protocol and ready-made laws). A law must hold for the reference too. ``generators`` are what ``Values(kind="custom")`` names.
+    protocol and ready-made laws). A law must hold for the reference too.
+    ``generators`` are what ``Values(kind="custom")`` names.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -103,7 +104,7 @@ class Task(BaseModel):
         if isinstance(data, dict) and "workloads" in data:
             data = dict(data)
             data["workloads"] = tuple(
-                Workload(dims=w) if isinstance(w, Mapping) and all(isinstance(v, int) for v in w.values()) else w
+                Workload(dims=dict(w)) if isinstance(w, Mapping) and all(isinstance(v, int) for v in w.values()) else w
                 for w in data["workloads"]
             )
         return data

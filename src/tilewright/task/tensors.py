@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..errors import TaskError
+from .syntax import expression
 
 DTYPES: tuple[str, ...] = (
     "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
@@ -54,7 +55,7 @@ def evaluate(expr: str | int, dims: Mapping[str, int]) -> int:
         raise TaskError(f"'{expr}' is not an integer expression over dims", remedy="use + - * // % ** min() max()")
 
     try:
-        return walk(ast.parse(expr, mode="eval").body)
+        return walk(expression(expr))
     except SyntaxError as e:
         raise TaskError(f"'{expr}' is not an expression: {e.msg}") from None
 
@@ -74,7 +75,7 @@ class Dim(Model):
     sizes: tuple[int, ...] | None = None
 
     def __init__(self, low: int = 1, high: int = 1 << 20, **data: Any):
-        super().__init__(low=low, high=high, **data)
+        super().__init__(**{"low": low, "high": high, **data})
 
     @model_validator(mode="after")
     def _ordered(self) -> Dim:
@@ -99,8 +100,18 @@ class Values(Model):
     * ``custom``: the function ``generator`` of the task file, called as ``generator(dims, seed) -> tensor``.
     """
 
-    kind: Literal["normal", "uniform", "integers", "bool", "constant", "permutation", "probabilities",
-                  "log_probabilities", "sorted", "custom"] = "normal"  # fmt: skip
+    kind: Literal[
+        "normal",
+        "uniform",
+        "integers",
+        "bool",
+        "constant",
+        "permutation",
+        "probabilities",
+        "log_probabilities",
+        "sorted",
+        "custom",
+    ] = "normal"
     mean: float = 0.0
     std: float = 1.0
     low: float | str = 0.0
@@ -145,7 +156,7 @@ class TensorSpec(Model):
         entries = tuple(int(s) if s.isdigit() else s for s in shape.split()) if isinstance(shape, str) else shape
         if isinstance(data.get("dtypes"), str):
             data["dtypes"] = (data["dtypes"],)
-        super().__init__(shape=entries, **data)
+        super().__init__(**{"shape": entries, **data})
 
     @model_validator(mode="after")
     def _known(self) -> TensorSpec:
@@ -165,7 +176,7 @@ class Scalar(Model):
     values: tuple[Any, ...] = Field(min_length=1)
 
     def __init__(self, *values: Any, **data: Any):
-        super().__init__(values=data.pop("values", values), **data)
+        super().__init__(**{"values": values, **data})
 
 
 Input = TensorSpec | Scalar

@@ -176,17 +176,36 @@ def answers(t: Target) -> dict[str, Any]:
         return lambda *args, **kwargs: value
 
     given = {
-        "is_available": always(True), "is_initialized": always(False), "init": nothing, "manual_seed": nothing,
-        "manual_seed_all": nothing, "device_count": always(1),
-        "current_device": always(0), "set_device": nothing, "get_device_name": always(t.name),
-        "get_device_capability": always(t.capability), "get_device_properties": always(properties(t)),
-        "current_stream": always(Stream()), "default_stream": always(Stream()), "Stream": Stream, "Event": Event,
-        "stream": Guard, "device": Guard, "device_of": Guard, "synchronize": nothing, "empty_cache": nothing,
-        "is_current_stream_capturing": always(False), "is_bf16_supported": always(True),
-        "get_arch_list": always([f"sm_{t.capability[0]}{t.capability[1]}"]), "mem_get_info": always((t.memory, t.memory)),
-        "memory_allocated": always(0), "max_memory_allocated": always(0), "memory_reserved": always(0),
-        "reset_peak_memory_stats": nothing, "ipc_collect": nothing,
-    }  # fmt: skip
+        "is_available": always(True),
+        "is_initialized": always(False),
+        "init": nothing,
+        "manual_seed": nothing,
+        "manual_seed_all": nothing,
+        "device_count": always(1),
+        "current_device": always(0),
+        "set_device": nothing,
+        "get_device_name": always(t.name),
+        "get_device_capability": always(t.capability),
+        "get_device_properties": always(properties(t)),
+        "current_stream": always(Stream()),
+        "default_stream": always(Stream()),
+        "Stream": Stream,
+        "Event": Event,
+        "stream": Guard,
+        "device": Guard,
+        "device_of": Guard,
+        "synchronize": nothing,
+        "empty_cache": nothing,
+        "is_current_stream_capturing": always(False),
+        "is_bf16_supported": always(True),
+        "get_arch_list": always([f"sm_{t.capability[0]}{t.capability[1]}"]),
+        "mem_get_info": always((t.memory, t.memory)),
+        "memory_allocated": always(0),
+        "max_memory_allocated": always(0),
+        "memory_reserved": always(0),
+        "reset_peak_memory_stats": nothing,
+        "ipc_collect": nothing,
+    }
     return {n: own(v) for n, v in given.items()}
 
 
@@ -202,17 +221,31 @@ def triton_driver(t: Target) -> Any:
     """A driver for ``triton.runtime.driver.active`` that knows the target and can launch nothing."""
     from triton.backends.compiler import GPUTarget
 
-    limits = {"max_shared_mem": t.shared_memory, "max_num_regs": t.registers, "multiprocessor_count": t.multiprocessors,
-              "warpSize": t.warp_size, "sm_clock_rate": t.clock_khz, "mem_clock_rate": 3201000, "mem_bus_width": 6144}  # fmt: skip
+    limits = {
+        "max_shared_mem": t.shared_memory,
+        "max_num_regs": t.registers,
+        "multiprocessor_count": t.multiprocessors,
+        "warpSize": t.warp_size,
+        "sm_clock_rate": t.clock_khz,
+        "mem_clock_rate": 3201000,
+        "mem_bus_width": 6144,
+    }
     target = GPUTarget("cuda", t.capability[0] * 10 + t.capability[1], t.warp_size)
     return types.SimpleNamespace(
-        get_current_device=lambda: 0, set_current_device=lambda device: None, get_current_stream=lambda device=0: 0,
-        get_current_target=lambda: target, get_active_torch_device=lambda: CUDA, get_device_interface=lambda: torch.cuda,
-        get_device_capability=lambda device=0: t.capability, is_active=lambda: True,
+        get_current_device=lambda: 0,
+        set_current_device=lambda device: None,
+        get_current_stream=lambda device=0: 0,
+        get_current_target=lambda: target,
+        get_active_torch_device=lambda: CUDA,
+        get_device_interface=lambda: torch.cuda,
+        get_device_capability=lambda device=0: t.capability,
+        is_active=lambda: True,
         utils=types.SimpleNamespace(get_device_properties=lambda device=0: dict(limits)),
-        get_empty_cache_for_benchmark=lambda: torch.empty(1), clear_cache=lambda cache: None,
-        map_python_to_cpp_type=lambda ty: ty, binary_ext="cubin",
-    )  # fmt: skip
+        get_empty_cache_for_benchmark=lambda: torch.empty(1),
+        clear_cache=lambda cache: None,
+        map_python_to_cpp_type=lambda ty: ty,
+        binary_ext="cubin",
+    )
 
 
 def install(target: Target = H200) -> None:
@@ -223,9 +256,13 @@ def install(target: Target = H200) -> None:
     torch.set_default_device = lambda device: None  # type: ignore[assignment]
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is not None:
-        for name, value in (("is_available", lambda: True), ("current_accelerator", lambda *a, **k: torch.device("cuda")),
-                            ("device_count", lambda: 1), ("current_device_index", lambda: 0),
-                            ("synchronize", lambda *a, **k: None)):  # fmt: skip
+        for name, value in (
+            ("is_available", lambda: True),
+            ("current_accelerator", lambda *a, **k: torch.device("cuda")),
+            ("device_count", lambda: 1),
+            ("current_device_index", lambda: 0),
+            ("synchronize", lambda *a, **k: None),
+        ):
             setattr(accelerator, name, value)
     torch.Tensor.device = property(lambda self: CUDA if is_host(self) and not INSIDE else _host(self))  # type: ignore[assignment]
     torch.Tensor.is_cuda = property(lambda self: not INSIDE)  # type: ignore[assignment]

@@ -81,12 +81,13 @@ class Loaded:
                     raise KernelFault(f"native kernels take contiguous buffers; '{n}' has strides {v.stride()}")
             main = next((str(t.dtype).removeprefix("torch.") for t in tensors if t.is_floating_point()), "float32")
             given = {n.removeprefix("out."): v for n, v in plain.items() if n.startswith("out.")}
-            made = {}
+            made: dict[str, torch.Tensor] = {}
             for o in outputs:
                 dtype = getattr(torch, main if o["dtype"] == "main" else o["dtype"])
-                made[o["name"]] = given.get(o["name"])
-                if made[o["name"]] is None:
-                    made[o["name"]] = torch.empty([evaluate(s, dims) for s in o["shape"]], dtype=dtype)
+                own = given.get(o["name"])
+                made[o["name"]] = (
+                    torch.empty([evaluate(s, dims) for s in o["shape"]], dtype=dtype) if own is None else own
+                )
             arguments: list[Any] = [
                 ctypes.c_void_p(t.data_ptr()) for t in tensors if id(t) not in {id(g) for g in given.values()}
             ]

@@ -80,7 +80,7 @@ class DeviceSource:
         for node in nodes:
             if line in (first_line(node), None if len(nodes) == 1 else -1) and self.chosen.get((path, name)) != line:
                 self._define(module, copy.deepcopy(node), path)
-                self.chosen[path, name] = line
+                self.chosen[path, name] = line or 0
 
     def _module(self, path: str, text: str | None = None, claimed: dict[str, Any] | None = None) -> types.ModuleType:
         """What device code can use of a file. Another package file is read only for names that are used. ``claimed``

@@ -70,7 +70,9 @@ class IrEngine:
         if key not in self.binaries:
             try:
                 self.binaries[key] = binaries.describe(compiled)
-            except Exception as e:  # what the compiler's later stages refuse: told, and never held against the evaluator
+            except (
+                Exception
+            ) as e:  # what the compiler's later stages refuse: told, and never held against the evaluator
                 self.binaries[key] = {"refused": str(e).strip()[:2000] or type(e).__name__}
         return {**self.binaries[key], "sectors": binaries.sectors(fn, grid, arguments)}
 

@@ -160,7 +160,7 @@ def _connect(family: int, t: Target) -> str:
     with socket.socket(family, socket.SOCK_STREAM) as s:
         s.settimeout(1)
         host: dict[int, Any] = {socket.AF_INET: ("127.0.0.1", t["port"]), socket.AF_INET6: ("::1", t["port"])}
-        s.connect(host.get(family, t["socket"]))
+        s.connect(host.get(family) or t["socket"])
     return "connected to a listener outside"
 
 

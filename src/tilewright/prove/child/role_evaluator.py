@@ -5,7 +5,8 @@ The parent sets the mode here, where the candidate can't see it: ``normal``; ``n
 (launches are refused, as by a driver); ``perturb`` (what launches write is scaled by random factors of the parent's
 secret, so that an output which does not move was not computed by a launch, and a candidate that compares can't tell a
 perturbed launch from a wrong one); ``scramble`` (the same with factors between -4 and 4). ``only``: the mode holds
-for the launch of this number alone. ``undefined``: masked loads without ``other`` give NaN. ``order``: programs run in another order.
+for the launch of this number alone. ``undefined``: masked loads without ``other`` give NaN. ``order``: programs run in
+another order.
 """
 
 from __future__ import annotations
@@ -101,7 +102,11 @@ class Role:
             bundle = Bundle.open(head["bundle"], fds[0])
             before = bundle.bytes().clone()
             if mode != "noop":
-                note.update(self._run({**head, "undefined": mode == "undefined", "order": self.order, "binary": self.binary}, bundle))
+                note.update(
+                    self._run(
+                        {**head, "undefined": mode == "undefined", "order": self.order, "binary": self.binary}, bundle
+                    )
+                )
             note["damage"] = bundle.damage(before)
             note["wrote"] = changed = wrote(bundle, before)
             note["copied"] = copied(bundle, before, note["wrote"])

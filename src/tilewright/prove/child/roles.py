@@ -15,8 +15,13 @@ from . import ends, transport
 from .transport import Bundle
 
 STDLIB = os.path.dirname(os.__file__) + os.sep
-ROLES = {"reference": "role_reference", "kernel": "role_kernel", "evaluator": "role_evaluator", "algebra": "role_algebra",
-         "escapes": "escapes"}  # fmt: skip
+ROLES = {
+    "reference": "role_reference",
+    "kernel": "role_kernel",
+    "evaluator": "role_evaluator",
+    "algebra": "role_algebra",
+    "escapes": "escapes",
+}
 
 
 def preload() -> None:

@@ -131,8 +131,11 @@ class Session:
         if "error" in answer:
             failed = trouble(answer["error"])
             self.close()
-            raise EnvironmentProblem(f"the sealed child for the {role} did not start: {failed.message}",
-                                     remedy=failed.remedy or "run 'tilewright doctor'", detail=failed.output or None)  # fmt: skip
+            raise EnvironmentProblem(
+                f"the sealed child for the {role} did not start: {failed.message}",
+                remedy=failed.remedy or "run 'tilewright doctor'",
+                detail=failed.output or None,
+            )
         self.sealed = answer.get("sealed", {})
 
     def ask_raw(
@@ -293,10 +296,20 @@ class ReferenceSession(Session):
         bundles = [Bundle.pack(tensors)]
         bundles += [Bundle.pack(state)] if state is not None else []
         bundles += [Bundle.pack(cotangents)] if cotangents is not None else []
-        head = {"do": "reference", "order": list(inputs), "scalars": scalars, "workload": workload.model_dump(mode="json"),
-                "dtype": dtype, "has_state": state is not None, "has_cotangents": cotangents is not None,
-                "requires_grad": list(requires_grad), "seed": seed, "observe": observe, "trace": trace,
-                "mutated": list(mutated)}  # fmt: skip
+        head = {
+            "do": "reference",
+            "order": list(inputs),
+            "scalars": scalars,
+            "workload": workload.model_dump(mode="json"),
+            "dtype": dtype,
+            "has_state": state is not None,
+            "has_cotangents": cotangents is not None,
+            "requires_grad": list(requires_grad),
+            "seed": seed,
+            "observe": observe,
+            "trace": trace,
+            "mutated": list(mutated),
+        }
         return head, bundles
 
     def _result(self, answer: dict[str, Any], out: list[Bundle]) -> Outcome:
@@ -380,12 +393,31 @@ class KernelSession(Session):
         return trouble(answer["error"]) if "error" in answer else bool(answer["updated"])
 
     def call(
-        self, inputs: Inputs, *, requires_grad: tuple[str, ...] = (), cotangents: Mapping[str, torch.Tensor] | None = None,
-        poison: int | None = 0xFF, guard: int = 0xFF, place: str = "start", observe: bool = False, keep: bool = False,
-        mode: str = "normal", seconds: float | None = None, seed: int = 0, reuse: bool = False, twice: bool = False,
-        only: int | None = None, salt: int = 0, order: int = 0, seal: dict[str, Any] | None = None, trace: bool = False, mutated: tuple[str, ...] = (), 
-        config: int = 0, tune: bool = False, binary: bool = False,
-    ) -> Outcome:  # fmt: skip
+        self,
+        inputs: Inputs,
+        *,
+        requires_grad: tuple[str, ...] = (),
+        cotangents: Mapping[str, torch.Tensor] | None = None,
+        poison: int | None = 0xFF,
+        guard: int = 0xFF,
+        place: str = "start",
+        observe: bool = False,
+        keep: bool = False,
+        mode: str = "normal",
+        seconds: float | None = None,
+        seed: int = 0,
+        reuse: bool = False,
+        twice: bool = False,
+        only: int | None = None,
+        salt: int = 0,
+        order: int = 0,
+        seal: dict[str, Any] | None = None,
+        trace: bool = False,
+        mutated: tuple[str, ...] = (),
+        config: int = 0,
+        tune: bool = False,
+        binary: bool = False,
+    ) -> Outcome:
         """One call. ``mode``, ``only``, ``salt`` and ``order`` are for the evaluator (``role_evaluator.py``). ``reuse``:
         the inputs take the addresses of the last call with ``reuse``, if their layouts agree. ``twice``: run backward
         twice. ``seal``: unreadable pages around the inputs (``pages.protect``). ``trace``: record what
@@ -397,11 +429,26 @@ class KernelSession(Session):
         before = bundle.bytes().clone()
         bundles = [bundle] + ([Bundle.pack(cotangents)] if cotangents is not None else [])
         if self.evaluator is not None:
-            self.evaluator.ask_raw({"do": "mode", "mode": mode, "only": only, "salt": salt, "order": order, "binary": binary})
-        head = {"do": "call", "order": list(inputs), "scalars": scalars, "requires_grad": list(requires_grad),
-                "poison": poison, "observe": observe, "keep": keep, "seed": seed, "held": held, "twice": twice,
-                "seal": seal, "trace": trace, "mutated": list(mutated),
-                "config": config, "tune": tune}  # fmt: skip
+            self.evaluator.ask_raw(
+                {"do": "mode", "mode": mode, "only": only, "salt": salt, "order": order, "binary": binary}
+            )
+        head = {
+            "do": "call",
+            "order": list(inputs),
+            "scalars": scalars,
+            "requires_grad": list(requires_grad),
+            "poison": poison,
+            "observe": observe,
+            "keep": keep,
+            "seed": seed,
+            "held": held,
+            "twice": twice,
+            "seal": seal,
+            "trace": trace,
+            "mutated": list(mutated),
+            "config": config,
+            "tune": tune,
+        }
         answer, out = self.ask_raw(head, tuple(bundles), seconds=seconds)
         launches: list[dict[str, Any]] = []
         if self.evaluator is not None:

@@ -144,7 +144,7 @@ class Bundle:
                     torch.empty(0, dtype=torch.uint8).set_(raw) if raw.nbytes() else torch.empty(0, dtype=torch.uint8)
                 )
             else:
-                key, first = -1 - len(storages), t.storage_offset()
+                key, first = -1 - len(storages), int(t.storage_offset())
                 data = torch.empty(0, dtype=torch.uint8)
                 if t.numel():
                     begin = first * t.element_size()

@@ -8,9 +8,30 @@ from functools import cache
 
 from ..gate import Gate
 
-ORDER = ("task audit", "interface", "values", "shapes", "written", "purity", "honesty", "determinism",
-         "special values", "accumulation", "strides", "gradients", "batch invariance", "metamorphic",
-         "masked lanes", "coverage", "races", "bounds", "configurations", "resources", "rounding", "algebra")  # fmt: skip
+ORDER = (
+    "task audit",
+    "interface",
+    "values",
+    "shapes",
+    "written",
+    "purity",
+    "honesty",
+    "determinism",
+    "special values",
+    "accumulation",
+    "strides",
+    "gradients",
+    "batch invariance",
+    "metamorphic",
+    "masked lanes",
+    "coverage",
+    "races",
+    "bounds",
+    "configurations",
+    "resources",
+    "rounding",
+    "algebra",
+)
 
 
 @cache

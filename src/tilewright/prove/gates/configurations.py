@@ -88,10 +88,10 @@ def _at(case: Case, **options: Any) -> Case:
 
 def _tuned(exam: Examination) -> dict[str, list[list[str]]]:
     """By tuned function: each configuration in words, and what of it the code sees."""
+    tuned: dict[str, list[list[str]]] = {}
     for case in sampled(exam):
-        if tuned := outcome_of(exam, case).tuned:
-            return tuned
-    return {}
+        tuned |= outcome_of(exam, case).tuned
+    return tuned
 
 
 def distinct(tuned: dict[str, list[list[str]]]) -> list[int]:
