@@ -114,3 +114,21 @@ def test_an_access_out_of_range_at_a_sampled_size(tmp_path: Path) -> None:
     finding = trial(tmp_path, kernel, "bounds").finding
     assert "past the end of" in finding.summary
     assert finding.where.startswith("candidate.py:")
+
+
+def test_a_launch_a_row_is_given_up_beyond_memory(tmp_path: Path) -> None:
+    kernel = rows(".to(tl.int64)").replace(
+        "double_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=64)",
+        "[double_kernel[(1,)](x[i], y[i], x.shape[1], BLOCK=64) for i in range(x.shape[0])]",
+    )
+    assert "for i in range" in kernel
+    report = trial(tmp_path, kernel, "bounds", task=TALL)["bounds"]
+    assert report.status == "pass"
+    assert "more than 64 launches in a call" in report.meaning
+    assert report.claims[0].domain == "sampled sizes"
+
+
+def test_no_launch_says_nothing(tmp_path: Path) -> None:
+    kernel = HEAD + "\n@triton.jit\ndef f(x_ptr):\n    tl.store(x_ptr, 1.0)\n\ndef kernel(x):\n    return 2 * x\n"
+    report = trial(tmp_path, kernel, "bounds", task=TALL)["bounds"]
+    assert (report.status, report.claims) == ("not applicable", ())

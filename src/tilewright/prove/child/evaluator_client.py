@@ -13,6 +13,7 @@ from .transport import Bundle
 from .virtual import storages
 
 TIMEOUT_S = 600.0
+MOST_PROBES = 64  # launches of one call at sizes beyond memory
 
 
 class LaunchFault(Exception):
@@ -28,6 +29,7 @@ class EvaluatorClient:
         self.channel = channel
         self.count = 0
         self.virtual: dict[int, str] | None = None
+        self.probes = 0
         self.known: dict[int, tuple[StorageWeakRef, int]] = {}
         self.trace: Any = None
 
@@ -67,6 +69,9 @@ class EvaluatorClient:
 
     def _probe(self, head: dict[str, Any], tensors: dict[str, torch.Tensor], inputs: dict[int, str]) -> None:
         """A launch at sizes beyond memory: sizes go out, nothing comes back."""
+        self.probes += 1
+        if self.probes > MOST_PROBES:
+            raise self._fault({"message": f"more than {MOST_PROBES} launches in a call", "kind": "unsupported"})
         transport.send(self.channel, {**head, "virtual": storages(tensors, self.number, inputs)})
         answer, fds = transport.receive(self.channel, TIMEOUT_S)
         transport.close(fds)
@@ -76,6 +81,7 @@ class EvaluatorClient:
     def begin(self) -> None:
         """A new call: storages are numbered anew."""
         self.known.clear()
+        self.probes = 0
 
     def number(self, t: torch.Tensor) -> int:
         """The storage's number within the call. The weak reference keeps its key from being used again."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SEEN = "bounds"
 SLOT = "beyond memory"
 DESCENT_S = 6.0
+CALL_S = 10.0
 
 
 class Bounds(Gate):
@@ -53,8 +54,11 @@ class Bounds(Gate):
     def _beyond(self, exam: Examination) -> Iterator[Case]:
         first = exam.workload()
         dtype = min(exam.dtypes(), key=lambda d: sizes.nbytes(exam.sheet, first.dims, d))
+        seen = exam.memory[SEEN]
         for i, dims in enumerate(points(exam, dtype)):
             for turned in (False, True) if i == 0 and exam.contract.layouts == "promised" else (False,):
+                if seen["stop"]:
+                    return
                 w = first.model_copy(update={"dims": dims, "dtype": dtype})
                 recipe = Recipe(
                     w,
@@ -104,7 +108,12 @@ class Bounds(Gate):
                 )
         if outcome.trouble is not None:
             seen["not reached"] = _words(outcome)
+            seen["stop"] = (
+                outcome.trouble.kind != "launch"
+            )  # what needs data or time here needs it at the next size too
             return Check(skipped=seen["not reached"])
+        if not outcome.launches:
+            return Check(skipped="no launch")
         seen["guessed"] |= {n for launch in outcome.launches for n in launch.get("guessed", ())}
         seen["beyond"].append(dict(case.dims))
         seen["far programs"] += sum(launch.get("programs", 0) for launch in outcome.launches)
@@ -178,7 +187,8 @@ def far(exam: Examination, case: Case) -> Outcome:
     from ..child.session import split
 
     _, trees = split(scalars)
-    return session.virtual(tensors, trees, list(first.inputs), {"fills": fills, "seed": case.recipe.seed % (1 << 31)})
+    probing = {"fills": fills, "seed": case.recipe.seed % (1 << 31)}
+    return session.virtual(tensors, trees, list(first.inputs), probing, seconds=CALL_S)
 
 
 def _ends(spec: TensorSpec, dims: dict[str, int]) -> list[int]:
@@ -240,6 +250,7 @@ def _nothing() -> dict[str, Any]:
         "far programs": 0,
         "guessed": set(),
         "not reached": "",
+        "stop": False,
     }
 
 
