@@ -35,6 +35,7 @@ RUNNING = (
     "_native_batch_norm_legit",
     "cudnn_batch_norm",
 )  # change arguments 3 and 4
+OVERWRITING = ("copy", "fill", "zero")
 LARGE_CONSTANT = 4096
 
 
@@ -241,7 +242,9 @@ class Replay:
         sources = {p[0] for p in places(step["args"])} | {p[0] for p in places(list(step["kwargs"].values()))}
         if not mutable and outs and all(p[0] in sources for p in outs):
             return
-        args = [self.decode(a) for a in step["args"]]
+        args = [self.decode(a) for a in step["args"][1:]] if step["args"] else []
+        if step["args"]:
+            args.insert(0, self.unread(step["args"][0]["t"]) if base in OVERWRITING else self.decode(step["args"][0]))
         kwargs = {k: self.decode(v) for k, v in step["kwargs"].items() if not _is_out(func, k)}
         expected = tuple(Expected(tuple(p[2]), getattr(torch, p[4])) for p in outs)
         if base in RUNNING and isinstance(args[3], Value) and args[5]:
@@ -253,6 +256,13 @@ class Replay:
                 continue
             self.write(place, value)
             self.stores[place[0]] = self.calls.where
+
+    def unread(self, place: list[Any]) -> Value:
+        """A tensor that is overwritten whatever it held."""
+        dtype = getattr(torch, place[4])
+        if dtype in TORCH_FLOATS:
+            return Value(self.calls.full(place[2], 0.0), dtype)
+        return Value(torch.zeros(place[2], dtype=dtype), dtype)
 
     def taken(self, base: str, step: Mapping[str, Any]) -> None:
         """A value that left for Python. Integers are the run's own; a float that depends on data can't be followed."""

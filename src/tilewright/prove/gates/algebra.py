@@ -121,7 +121,7 @@ class Algebra(Gate):
         shown = shown or _witness(exam, case, exam.memory[f"{self.name} search"])
         if shown is not None:
             finding = exam.finding(Witnessed(), *shown)
-            at = f" (found through {result.where})" if result.where else ""
+            at = f" (found through {_short(result.where)})" if _short(result.where) not in result.summary else ""
             tally.findings.append(finding.model_copy(update={
                 "detail": f"{result.summary}{at}\n{finding.detail}".strip(), "where": finding.where}))  # fmt: skip
             return "deciding"
