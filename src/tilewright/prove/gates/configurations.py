@@ -19,12 +19,13 @@ from ..case import Case
 from ..child.session import Outcome
 from ..gate import Check, Gate, Tally
 from ..verdict import Claim, Role
-from ._launches import absent, computed, count, outcome_of, plain, sampled
+from ._launches import absent, computed, count, plain, sampled
 
 if TYPE_CHECKING:
     from ..examination import Examination
 
 SHAPES = 3
+TUNED = "tuned functions"
 MOST = 48
 
 
@@ -42,9 +43,7 @@ class Configurations(Gate):
 
     def cases(self, exam: Examination) -> Iterable[Case]:
         chosen = distinct(_tuned(exam))
-        known = list(sampled(exam))
-        backward = [c for c in known if c.recipe.grad][:1]
-        shapes = [*backward, *(c for c in known if not c.recipe.grad)][:SHAPES]
+        shapes = _shapes(exam)
         for config in chosen[:MOST]:
             for case in shapes:
                 yield _at(case, config=config)
@@ -88,10 +87,18 @@ def _at(case: Case, **options: Any) -> Case:
 
 def _tuned(exam: Examination) -> dict[str, list[list[str]]]:
     """By tuned function: each configuration in words, and what of it the code sees."""
-    tuned: dict[str, list[list[str]]] = {}
-    for case in sampled(exam):
-        tuned |= outcome_of(exam, case).tuned
-    return tuned
+    if TUNED not in exam.memory:
+        tuned: dict[str, list[list[str]]] = {}
+        for i, case in enumerate(_shapes(exam)):
+            tuned |= exam.run(case, fresh=i == 0).tuned  # fresh: a tuner is asked once, and libraries keep its answer
+        exam.memory[TUNED] = tuned
+    return dict(exam.memory[TUNED])
+
+
+def _shapes(exam: Examination) -> list[Case]:
+    """A backward pass, where gradients are promised, and some forward ones."""
+    known = list(sampled(exam))
+    return [*[c for c in known if c.recipe.grad][:1], *(c for c in known if not c.recipe.grad)][:SHAPES]
 
 
 def distinct(tuned: dict[str, list[list[str]]]) -> list[int]:
