@@ -1,0 +1,23 @@
+"""LayerNorm with the gradients of input, weight and bias."""
+
+import torch
+
+from tilewright.task import Contract, Dim, Task, TensorSpec
+
+
+def reference(x, weight, bias):
+    return torch.nn.functional.layer_norm(x, (x.shape[-1],), weight, bias, 1e-5)
+
+
+TASK = Task(
+    name="layer_norm",
+    reference=reference,
+    inputs={
+        "x": TensorSpec("M N", requires_grad=True),
+        "weight": TensorSpec("N", requires_grad=True),
+        "bias": TensorSpec("N", requires_grad=True),
+    },
+    dims={"M": Dim(1, 4096), "N": Dim(2, 65536)},
+    workloads=[{"M": 8, "N": 100}],
+    contract=Contract(identifier="layer_norm", gradients="promised", layouts="excluded", special_values="excluded"),
+)
