@@ -27,7 +27,7 @@ def test_an_element_that_no_launch_writes(tmp_path: Path) -> None:
 def test_what_torch_wrote_is_no_fault(tmp_path: Path) -> None:
     report = trial(tmp_path, FILLED, "coverage")["coverage"]
     assert report.status == "pass"
-    assert "written by torch" in report.meaning
+    assert "of them not by launches" in report.meaning
     assert not report.claims
 
 

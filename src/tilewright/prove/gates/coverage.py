@@ -69,7 +69,7 @@ class Coverage(Gate):
             return "outputs are made by torch from what the launches wrote"
         text = f"{count(seen['elements'], 'output element')} looked at"
         if seen["filled"] < seen["elements"]:
-            text += f", {seen['elements'] - seen['filled']} of them written by torch"
+            text += f", {seen['elements'] - seen['filled']} of them not by launches"
         return text + (f"; {seen['shared']} written by several programs with equal values" if seen["shared"] else "")
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
