@@ -69,8 +69,9 @@ def tried(name: str, entry: dict[str, Any], checkouts: Path, seed: int) -> dict[
             continue
         root = checkouts / f"{entry['repository'].split('/')[1]}@{entry[side]}"
         if not (root / entry["file"]).is_file():
-            sys.exit(f"error: {root / entry['file']} does not exist\nTry: git clone https://github.com/{entry['repository']} "
-                     f"{root} && git -C {root} checkout {entry[side]}")  # fmt: skip
+            url = f"https://github.com/{entry['repository']}"
+            sys.exit(f"error: {root / entry['file']} does not exist\n"
+                     f"Try: git clone {url} {root} && git -C {root} checkout {entry[side]}")  # fmt: skip
         with tempfile.TemporaryDirectory(prefix="real-bugs-") as folder:
             results[side] = without(one(*prepare(name, entry, root, Path(folder)), seed), f"{root}/", f"{folder}/")
         print(f"  {side:6} {told(results[side])}", flush=True)
@@ -223,7 +224,7 @@ def case_words(r: dict[str, Any]) -> str:
         return ""
     c = r["case"]
     sizes = " ".join(f"{n}={v}" for n, v in {**c["dims"], **c["scalars"]}.items())
-    return ", ".join(p for p in (sizes, c["dtype"], "" if c["mode"] == "forward" else c["mode"]) if p)
+    return ", ".join(p for p in (sizes, c["dtype"]) if p)
 
 
 def words(e: dict[str, Any]) -> str:
@@ -239,10 +240,11 @@ def closing(bugs: dict[str, Any]) -> str:
     wrong, fixed = ([e["results"][s] for e in bugs.values()] for s in ("wrong", "fixed"))
     seen = sum(r["verdict"] == "reject" for r in wrong)
     usual = sum(not r["usual"]["passes"] for r in wrong)
-    return (f"\nOf {len(bugs)} wrong kernels `tilewright check` rejects {seen}, the usual check {usual}. Of {len(bugs)} fixed "
-            f"ones `tilewright check` accepts {sum(r['verdict'] == 'accept' for r in fixed)}, leaves "
-            f"{sum(r['verdict'] in ('incomplete', 'error') for r in fixed)} open and rejects "
-            f"{sum(r['verdict'] == 'reject' for r in fixed)}.")  # fmt: skip
+    good = sum(r["verdict"] == "accept" for r in fixed)
+    bad = sum(r["verdict"] == "reject" for r in fixed)
+    return (f"\nOf {len(bugs)} wrong kernels `tilewright check` rejects {seen}, the usual check {usual}. Of the fixed ones "
+            f"`tilewright check` accepts {good}, leaves {len(fixed) - good - bad} open and rejects {bad}.\n"
+            + "".join(f"\n{n}, fixed commit: {e['still']}.\n" for n, e in bugs.items() if "still" in e))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ TASK = Task(
     },
     dims={"B": Dim(1, 4096), "H": Dim(1, 1024), "V": Dim(2, 32768)},
     workloads=[{"B": 16, "H": 32, "V": 64}],
-    contract=Contract(identifier="fused_linear_cross_entropy.none", gradients="promised", backward="once", layouts="excluded",
+    contract=Contract(identifier="fused_linear_cross_entropy.none", gradients="promised", backward="once",
+                      layouts="excluded",
                       special_values="excluded"),
 )  # fmt: skip

@@ -18,6 +18,7 @@ TASK = Task(
     },
     dims={"B": Dim(1, 65536), "V": Dim(2, 131072)},
     workloads=[{"B": 16, "V": 100}],
-    contract=Contract(identifier="cross_entropy.mean", gradients="promised", backward="once", layouts="excluded",
+    contract=Contract(identifier="cross_entropy.mean", gradients="promised", backward="once",
+                      layouts="excluded",
                       special_values="excluded"),
 )  # fmt: skip
