@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -42,17 +43,17 @@ def functions(site: Path) -> list[Function]:
 
 def _package(site: Path, package: str, folder: str) -> Iterator[Function]:
     texts = {p: p.read_text() for p in sorted((site / folder).rglob("*.py"))}
+    words, defined, launched = Counter(), Counter(), set()
+    for text in texts.values():
+        words.update(re.findall(r"\w+", text))
+        defined.update(re.findall(r"\bdef (\w+)", text))
+        launched.update(re.findall(r"(\w+)\s*\[", text))
     for path, text in texts.items():
         found = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)
                  and any(is_triton(d) for d in n.decorator_list)]  # fmt: skip
         for n in sorted(found, key=lambda n: n.lineno):
-            word = re.compile(rf"\b{n.name}\b")
-            uses = sum(len(word.findall(t)) for t in texts.values())
-            defined = sum(len(re.findall(rf"\bdef {n.name}\b", t)) for t in texts.values())
-            launch = re.compile(rf"\b{n.name}\s*\[")
             yield Function(package, str(path.relative_to(site)), n.name, n.lineno, n.end_lineno or n.lineno,
-                           sum(m.name == n.name for m in found) - 1, uses > defined,
-                           any(launch.search(t) for t in texts.values()))  # fmt: skip
+                           sum(m.name == n.name for m in found) - 1, words[n.name] > defined[n.name], n.name in launched)
 
 
 def table(site: Path) -> list[dict[str, object]]:

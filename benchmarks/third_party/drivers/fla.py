@@ -69,6 +69,9 @@ def pair(c: Any, module: str, name: str, names: str, reference: Any = None, *, t
         given = get(module + ".naive", reference) if isinstance(reference, str) else reference
         takes = inspect.signature(given).parameters
         r = named(given, order, **(ref_more or {})) if all(n in takes for n in order) else first(given, **(ref_more or {}))
+    if half and r is not None:
+        inner = r
+        r = lambda *a: inner(*(x.float() if isinstance(x, torch.Tensor) else x for x in a)).to(values[0].dtype)
     c.same(what or name, f, r, *values, grad=grad, tolerance=5e-2 if half else tolerance)
 
 
@@ -211,9 +214,10 @@ def case_precond_gated_delta_rule(c: Any) -> None:
 
 def case_precond_kda(c: Any) -> None:
     names = "q k v g g_atk beta_atk beta"
-    pair(c, "ops.precond_kda", "chunk_precond_kda", names, "naive_recurrent_precond_kda", swap={**atk(), "g": draw("gk")})
-    pair(c, "ops.precond_kda", "chunk_precond_kda", names, "naive_recurrent_precond_kda", swap={**atk(), "g": draw("gk")}, more={"safe_gate": True, "lower_bound": -5.0}, what="safe gate")
-    pair(c, "ops.precond_kda", "fused_recurrent_precond_kda", names, "naive_recurrent_precond_kda", swap={**atk(), "g": draw("gk")}, grad=False)
+    given = {**atk(), "g": draw("gk"), "q": draw("k")}  # both normalise q in the kernel or before it
+    pair(c, "ops.precond_kda", "chunk_precond_kda", names, "naive_recurrent_precond_kda", swap=given)
+    pair(c, "ops.precond_kda", "chunk_precond_kda", names, "naive_recurrent_precond_kda", swap=given, more={"safe_gate": True, "lower_bound": -5.0}, what="safe gate")
+    pair(c, "ops.precond_kda", "fused_recurrent_precond_kda", names, "naive_recurrent_precond_kda", swap=given, grad=False)
 
 
 def case_attn(c: Any) -> None:
@@ -298,7 +302,7 @@ def case_rwkv7(c: Any) -> None:
 def case_rwkv7_parts(c: Any) -> None:
     x = rand(2, 20, 64)
     f, r = get("ops.rwkv7.channel_mixing", "channel_mixing_rwkv7"), get("ops.rwkv7.channel_mixing", "channel_mixing_rwkv7_torch")
-    c.same("channel_mixing_rwkv7", first(f), first(r), x, rand(2, 64), rand(64), rand(128, 64), rand(64, 128))
+    c.same("channel_mixing_rwkv7", first(f), first(r), x, rand(2, 64), rand(64), rand(64, 128), rand(128, 64))
     m = importlib.import_module("fla.ops.rwkv7.fused_k_update")
     c.same("fused_k_rwkv7", m.fused_k_rwkv7, m.k_update_ref, x, rand(2, 20, 64), rand(64))
     c.same("fused_k_rwkv7, long", m.fused_k_rwkv7, m.k_update_ref, rand(1, 5000, 64), rand(1, 5000, 64), rand(64))
