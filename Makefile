@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PYTHONHASHSEED := 0
 
-.PHONY: help setup demo test lint types test-gpu test-postgres corpus docs clean
+.PHONY: help setup demo test lint types test-gpu test-postgres corpus corpus-sample clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,14 +27,17 @@ test: setup  ## all tests that need no GPU
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: setup  ## ruff (lint, format) and the import contract
-	$(BIN)/ruff check src tests tools
-	$(BIN)/ruff format --check src tests tools
+	$(BIN)/ruff check src tests tools benchmarks
+	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 types: setup  ## mypy on src
 	$(BIN)/mypy
 
-corpus: setup  ## grade the verifier on corpus/
+corpus: setup  ## grade the verifier on all of corpus/, in both modes (half an hour or more on two cores)
 	$(BIN)/tilewright corpus corpus --jobs 2
+
+corpus-sample: setup  ## the same on every 13th kernel, as CI does
+	TILEWRIGHT_LEDGER=$$(mktemp -d)/ledger.sqlite $(BIN)/tilewright corpus corpus --jobs 2 --every 13
 
 test-gpu: setup  ## tests that need a CUDA device
 	$(BIN)/python -m pytest tests/gpu

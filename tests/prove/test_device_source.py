@@ -50,7 +50,7 @@ def kernel(x, n):
 """
 
 
-@pytest.fixture()
+@pytest.fixture
 def package(tmp_path: Path) -> Path:
     (tmp_path / "pkg").mkdir()
     for name, text in {"ops": OPS, "kernel": KERNEL, "__init__": "", "settings": "HOPPER = len(\"x\") == 1\n"}.items():

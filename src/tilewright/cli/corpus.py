@@ -21,6 +21,9 @@ Mutants = Annotated[
         "--mutants", help="Also check this many mutants of each right kernel, made mechanically.", metavar="N", min=0
     ),
 ]
+Every = Annotated[
+    int, typer.Option("--every", help="Only every n-th kernel, spread over all families.", metavar="N", min=1)
+]
 
 
 def command(
@@ -28,6 +31,7 @@ def command(
     jobs: Jobs = 2,
     mode: Mode = "both",
     only: Only = "",
+    every: Every = 1,
     no_usual: NoUsual = False,
     mutants: Mutants = 0,
     json: o.Json = None,
@@ -52,8 +56,8 @@ def command(
         raise UserError(f"mode is '{mode}'", remedy="use default, strict or both")
     options = {"sandbox": sandbox, "gate_seconds": gate_seconds, "timeout": timeout}
     with corpus_table.live() as notice:
-        done = grading.grade(folder, jobs=jobs, ledger=ledger, modes=modes, only=only, usual=not no_usual, fresh=fresh,
-                             notice=notice, **options)  # fmt: skip
+        done = grading.grade(folder, jobs=jobs, ledger=ledger, modes=modes, only=only, every=every,
+                             usual=not no_usual, fresh=fresh, notice=notice, **options)  # fmt: skip
     corpus_table.show(done)
     data = done.data()
     code = done.exit_code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,12 @@ class Grade:
     kind: str
     seconds: float
     reason: str = ""
+    worst: float = 0.0
+
+    @property
+    def half(self) -> str:
+        """``calibration`` or ``report``: the tolerance was set on one half of the corpus and is reported on the other."""
+        return ("calibration", "report")[hashlib.sha256(self.pair.name.encode()).digest()[0] % 2]
 
     @property
     def lost(self) -> bool:
@@ -63,6 +70,16 @@ class Graded:
         mine = [g for g in self.grades if g.mode == mode and g.label.expected(mode) == "reject" and not g.label.needs]
         return sum(g.kind in ("killed", "other gate") for g in mine) / len(mine) if mine else 1.0
 
+    def tolerance(self) -> dict[str, dict[str, float]]:
+        """Per half: how far right kernels go (error over budget, at most 1) and how little inaccurate faults exceed it."""
+        table = {}
+        for half in ("calibration", "report"):
+            mine = [g for g in self.grades if g.half == half]
+            right = [g.worst for g in mine if g.kind == "right"]
+            wrong = [g.worst for g in mine if g.kind in ("killed", "other gate") and g.worst > 1]
+            table[half] = {"right_at_most": max(right, default=0.0), "fault_at_least": min(wrong, default=0.0)}
+        return table
+
     def data(self) -> dict[str, Any]:
         """As JSON."""
         rows = [{"name": g.pair.name, "mode": g.mode, "expected": g.label.expected(g.mode), "verdict": g.verdict, "gate": g.gate,
@@ -71,6 +88,7 @@ class Graded:
         faults = list(dict.fromkeys(g.pair.name for g in self.grades if g.label.expected("default") == "reject"))
         return {
             "rows": rows, "modes": {m: {**self.counts(m), "kill_rate": self.kill_rate(m)} for m in MODES},
+            "tolerance": self.tolerance(),
             "by_gate": {m: {k: dict(v) for k, v in self.by_gate(m).items()} for m in MODES},
             "usual": {"faults": len(faults), "passed": sum(self.usual.get(n, (False, 0))[0] for n in faults),
                       "right_refused": sum(not ok for n, (ok, _) in self.usual.items() if n not in faults)},
@@ -78,11 +96,12 @@ class Graded:
 
 
 def grade(
-    folder: Path, *, jobs: int = 2, ledger: str | None = None, modes: tuple[str, ...] = MODES, only: str = "",
+    folder: Path, *, jobs: int = 2, ledger: str | None = None, modes: tuple[str, ...] = MODES, only: str = "", every: int = 1,
     usual: bool = True, fresh: bool = False, notice: Callable[[str, str], None] | None = None, **options: Any,
 ) -> Graded:  # fmt: skip
-    """Check every labelled kernel below ``folder`` whose name contains ``only``; resumes an unfinished run."""
-    labelled = [(p, lab) for p, lab in read_labels(folder) if only in p.name]
+    """Check the labelled kernels below ``folder`` whose name contains ``only``, or every n-th of them; resumes an unfinished
+    run."""
+    labelled = [(p, lab) for p, lab in read_labels(folder) if only in p.name][::every]
     labels = {p.name: lab for p, lab in labelled}
     notice = notice or (lambda what, name: None)
     done = Graded()
@@ -115,4 +134,15 @@ def judge(row: Row, label: Label, mode: str) -> Grade:
     else:
         kind = "right" if row.word == expected else "unsettled"
     reason = row.verdict.reason if row.verdict else row.error
-    return Grade(row.pair, label, mode, row.word, gate, kind, row.verdict.seconds if row.verdict else 0.0, reason)
+    seconds = row.verdict.seconds if row.verdict else 0.0
+    return Grade(row.pair, label, mode, row.word, gate, kind, seconds, reason, _worst(row))
+
+
+def _worst(row: Row) -> float:
+    """Error over budget: of the finding that rejects (where it is a number), else the largest that passed."""
+    if row.verdict is None:
+        return 0.0
+    for f in row.verdict.findings:
+        if f.cls == "inaccurate" and f.largest_error and f.budget:
+            return f.largest_error / f.budget
+    return max((g.worst for g in row.verdict.gates if g.role != "advisory"), default=0.0)

@@ -12,7 +12,7 @@ softmax's small outputs deserve a small budget and a matrix product's do not. Wh
 conditioning nil, the floor in ulps applies alone.
 
 Special values compare by class: NaN, +Inf, -Inf, finite. Integers and booleans compare exactly. ``K`` and ``FLOOR``
-were calibrated on one half of the corpus (``tilewright corpus --calibrate``) and are reported on the other.
+were calibrated on one half of the corpus and are reported on the other (``tilewright corpus`` prints both).
 """
 
 from __future__ import annotations

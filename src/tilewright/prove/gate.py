@@ -146,7 +146,7 @@ class Gate:
         return GateReport(
             name=self.name, role=role, status=status, reason=reason, meaning=self.meaning(exam, tally),
             findings=tuple(tally.findings), claims=self.claims(exam, tally) if status == "pass" else (),
-            cases=tally.cases, seconds=seconds,
+            cases=tally.cases, seconds=seconds, worst=tally.worst,
         )  # fmt: skip
 
 

@@ -27,7 +27,8 @@ class Claim(Model):
 
 class GateReport(Model):
     """One gate's answer. ``reason`` is never empty for ``inconclusive`` and ``not applicable``; ``meaning`` says in a
-    few words what the status means here (``48 cases, worst error 0.7 of the budget``)."""
+    few words what the status means here (``48 cases, worst error 0.7 of the budget``); ``worst`` is that error over its
+    budget, as a number, over the cases that passed."""
 
     name: str
     role: Role
@@ -37,6 +38,7 @@ class GateReport(Model):
     findings: tuple[Finding, ...] = ()
     claims: tuple[Claim, ...] = ()
     cases: int = 0
+    worst: float = 0.0
     seconds: float = 0.0
 
 

@@ -73,6 +73,10 @@ def show(done: Graded) -> None:
         out.print(f"faults killed {c['killed'] + c['other gate']}, missed {c['missed']}, open {c['open']} "
                   f"(kill rate of those that need no IR and no GPU {done.kill_rate(mode):.1%}); right kernels accepted "
                   f"{c['right']}, false alarms {c['false alarm']}, unsettled {c['unsettled']}")  # fmt: skip
+    for half, limits in done.tolerance().items():
+        if limits["right_at_most"]:
+            fault = f", the least inaccurate fault {limits['fault_at_least']:.3g} times" if limits["fault_at_least"] else ""
+            out.print(f"error budget, {half} half: right kernels use at most {limits['right_at_most']:.2f} of it{fault}")
     if done.usual:
         u = done.data()["usual"]
         out.print(

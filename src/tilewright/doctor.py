@@ -20,11 +20,11 @@ from typing import Any
 
 import torch
 
-from .. import kernel as kernels
-from ..errors import TilewrightError
-from ..task.calling import Calling
-from .child import pool
-from .child.session import KernelSession, Session
+from . import kernel as kernels
+from .errors import TilewrightError
+from .task.calling import Calling
+from .prove.child import pool
+from .prove.child.session import KernelSession, Session
 
 LEAST = {"python": (3, 11), "torch": (2, 9), "triton": (3, 6)}
 BELOW = {"python": (3, 14)}
@@ -115,7 +115,7 @@ def _triton(report: Report) -> Item:
 
 
 def _compiler(report: Report) -> Item:
-    from ..kernel.languages.native import compiler
+    from .kernel.languages.native import compiler
 
     try:
         path = compiler()
@@ -137,7 +137,7 @@ def _fork_server(report: Report) -> Item:
 
 
 def _sandbox(report: Report, policy: str) -> Item:
-    from .child import sandbox
+    from .prove.child import sandbox
 
     began = time.perf_counter()
     with Session("reference", sandbox=policy) as child:
@@ -162,7 +162,7 @@ def _measures(state: dict[str, Any]) -> str:
 
 
 def _escapes(report: Report, policy: str) -> Item:
-    from .child.trials import try_all
+    from .prove.child.trials import try_all
 
     tried = try_all(policy)
     report.escapes = [asdict(t) for t in tried]
@@ -219,7 +219,7 @@ def evaluator_fault() -> str | None:
 
 
 def _ledger(given: str | Path | None) -> Item:
-    from ..ledger.store import locate
+    from .ledger.store import locate
 
     url = locate(given)
     if url.get_backend_name() != "sqlite":
