@@ -53,7 +53,7 @@ def kernel(x, n):
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     (tmp_path / "pkg").mkdir()
-    for name, text in {"ops": OPS, "kernel": KERNEL, "__init__": "", "settings": "HOPPER = len(\"x\") == 1\n"}.items():
+    for name, text in {"ops": OPS, "kernel": KERNEL, "__init__": "", "settings": 'HOPPER = len("x") == 1\n'}.items():
         (tmp_path / "pkg" / f"{name}.py").write_text(text)
     return tmp_path / "pkg"
 
