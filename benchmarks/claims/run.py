@@ -145,7 +145,11 @@ def page(e: dict[str, Any]) -> str:
     order = sorted(rows, key=lambda n: (-RANK[rows[n]["claim"]], n))
     lines += [f"| `{n}`: {title(n)} | **{rows[n]['claim']}** | {rows[n]['reason'].replace('|', '/')} |" for n in order]
     lines += ["", "## What stands behind each", "", "| Kind | Kernel | On | Strength |", "|---|---|---|---|"]
-    lines += [f"| `{n}` | `{rows[n]['kernel']}` | {rows[n]['domain']} | {rows[n]['strength']} |" for n in order if rows[n]["strength"]]
+    lines += [
+        f"| `{n}` | `{rows[n]['kernel']}` | {rows[n]['domain']} | {rows[n]['strength']} |"
+        for n in order
+        if rows[n]["strength"]
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -26,13 +26,13 @@ import triton
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-import kernels  # noqa: E402
+import kernels
 
-from tilewright.ir import launch, ops  # noqa: E402
-from tilewright.ir.domains.field import Field  # noqa: E402
-from tilewright.ir.domains.real import Real  # noqa: E402
-from tilewright.ir.torch_ops.calls import Calls  # noqa: E402
-from tilewright.ir.torch_ops.context import Expected, Value  # noqa: E402
+from tilewright.ir import launch, ops
+from tilewright.ir.domains.field import Field
+from tilewright.ir.domains.real import Real
+from tilewright.ir.torch_ops.calls import Calls
+from tilewright.ir.torch_ops.context import Expected, Value
 
 EVIDENCE = HERE.parent / "ir_speed.json"
 LIMIT, DRAWS = 10.0, 3
@@ -79,7 +79,14 @@ def matmuls() -> Iterator[Case]:
 
 
 def attentions() -> Iterator[Case]:
-    for heads, n, causal in [(1, 500, False), (1, 500, True), (2, 500, False), (1, 499, True), (2, 257, False), (1, 1, False)]:
+    for heads, n, causal in [
+        (1, 500, False),
+        (1, 500, True),
+        (2, 500, False),
+        (1, 499, True),
+        (2, 257, False),
+        (1, 1, False),
+    ]:
         size = (1, heads, n, 64)
         lse = Expected((1, heads, n), torch.float32)
         yield Case((size,) * 3, size, torch.float16, kernels.attention, (-(-n // 64), heads), (n, 0.125, 64, 64, 64, causal),
@@ -120,7 +127,9 @@ def plain(case: Case) -> float:
     """Seconds of the same launch in float64."""
     flat = [torch.randn(int(torch.tensor(s).prod()), dtype=case.dtype) for s in case.inputs]
     start = time.process_time()
-    launch.run(case.kernel, case.grid, (*flat, torch.zeros(case.output, dtype=case.dtype), *case.numbers), domain=Real())
+    launch.run(
+        case.kernel, case.grid, (*flat, torch.zeros(case.output, dtype=case.dtype), *case.numbers), domain=Real()
+    )
     return time.process_time() - start
 
 

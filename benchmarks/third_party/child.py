@@ -15,7 +15,7 @@ from pathlib import Path
 
 os.environ["TORCHDYNAMO_DISABLE"] = "1"  # kernels are evaluated as written, not compiled again
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import harness  # noqa: E402
+import harness
 
 
 def main() -> None:

@@ -158,7 +158,9 @@ class Case:
         """Notes the largest difference, as a share of the largest value of what is wanted."""
         errors = [distance(g, w) for g, w in zip(got, want, strict=True) if w is not None]
         ok = all(e <= tolerance for e in errors)
-        self.log.write(kind="compare", what=what, errors=[float(f"{e:.3g}") for e in errors], tolerance=tolerance, ok=ok)
+        self.log.write(
+            kind="compare", what=what, errors=[float(f"{e:.3g}") for e in errors], tolerance=tolerance, ok=ok
+        )
 
     def failed(self, what: str, e: BaseException) -> None:
         frames = [f"{Path(f.filename).name}:{f.lineno}" for f in traceback.extract_tb(e.__traceback__)][-6:]

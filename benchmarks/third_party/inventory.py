@@ -9,7 +9,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-PACKAGES = {"liger-kernel": "liger_kernel", "fla-core": "fla", "conch-triton-kernels": "conch", "flash-maxsim": "flash_maxsim"}
+PACKAGES = {
+    "liger-kernel": "liger_kernel",
+    "fla-core": "fla",
+    "conch-triton-kernels": "conch",
+    "flash-maxsim": "flash_maxsim",
+}
 
 
 @dataclass(frozen=True)
@@ -52,8 +57,16 @@ def _package(site: Path, package: str, folder: str) -> Iterator[Function]:
         found = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)
                  and any(is_triton(d) for d in n.decorator_list)]  # fmt: skip
         for n in sorted(found, key=lambda n: n.lineno):
-            yield Function(package, str(path.relative_to(site)), n.name, n.lineno, n.end_lineno or n.lineno,
-                           sum(m.name == n.name for m in found) - 1, words[n.name] > defined[n.name], n.name in launched)
+            yield Function(
+                package,
+                str(path.relative_to(site)),
+                n.name,
+                n.lineno,
+                n.end_lineno or n.lineno,
+                sum(m.name == n.name for m in found) - 1,
+                words[n.name] > defined[n.name],
+                n.name in launched,
+            )
 
 
 def table(site: Path) -> list[dict[str, object]]:

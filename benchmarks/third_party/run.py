@@ -31,7 +31,12 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--site", type=Path, default=Path.home() / ".cache" / "tilewright-third-party" / "site")
     options.add_argument("--work", type=Path, default=Path.home() / ".cache" / "tilewright-third-party" / "work")
-    options.add_argument("--only", nargs="*", default=list(inventory.PACKAGES.values()))
+    options.add_argument(
+        "--only",
+        nargs="*",
+        default=[*inventory.PACKAGES.values(), "fla_attention", "fla_modules"],
+        help="drivers, by the names of their files",
+    )
     options.add_argument("--cases", nargs="*", default=[])
     options.add_argument("--again", action="store_true")
     options.add_argument("--write-only", action="store_true", help="write the evidence from what the work folder holds")
@@ -59,7 +64,9 @@ def install(site: Path) -> None:
 def cases(package: str) -> list[str]:
     """Names of a driver's cases, in the order of the file."""
     tree = ast.parse((HERE / "drivers" / f"{package}.py").read_text())
-    return [n.name.removeprefix("case_") for n in tree.body if isinstance(n, ast.FunctionDef) and n.name.startswith("case_")]
+    return [
+        n.name.removeprefix("case_") for n in tree.body if isinstance(n, ast.FunctionDef) and n.name.startswith("case_")
+    ]
 
 
 def attempt(site: Path, work: Path, package: str, names: list[str]) -> None:

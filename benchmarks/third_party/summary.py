@@ -55,7 +55,7 @@ def gather(site: Path, work: Path) -> dict[str, Any]:
         "packages": versions(site), "machine": f"{platform.machine()}, {os.cpu_count()} cores, no GPU", "python": platform.python_version(),
         "torch": torch.__version__, "triton": triton.__version__, "date": datetime.date.today().isoformat(), "target": "cuda sm_90",
         "counts": {s: sum(f["state"] == s for f in functions) for s in STATES},
-        "functions": functions, "compared": compares, "failed_calls": failures, "cases": cases,
+        "notes": {n["case"]: n["text"] for n in rules.get("note", [])}, "functions": functions, "compared": compares, "failed_calls": failures, "cases": cases,
     }  # fmt: skip
 
 
@@ -72,7 +72,9 @@ def read(work: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[d
         for line in log.read_text().splitlines():
             entry = json.loads(line)
             if entry["kind"] in by:
-                by[entry["kind"]].append({"case": f"{package}/{case}", **{k: v for k, v in entry.items() if k != "kind"}})
+                by[entry["kind"]].append(
+                    {"case": f"{package}/{case}", **{k: v for k, v in entry.items() if k != "kind"}}
+                )
     return by["launch"], by["compare"], by["failed"], by["case"]
 
 
@@ -83,12 +85,22 @@ def row(f: inventory.Function, launches: list[dict[str, Any]], reasons: list[dic
     out: dict[str, Any] = {"package": f.package, "file": f.file, "line": f.line, "name": f.name}
     done = [x for x in own if x["machine"] == "evaluated"]
     if done:
-        out |= {"state": "evaluated", "how": "launched", "launches": len(done), "real": domain(done, "real"), "field": domain(done, "field")}
+        out |= {
+            "state": "evaluated",
+            "how": "launched",
+            "launches": len(done),
+            "real": domain(done, "real"),
+            "field": domain(done, "field"),
+        }
         found = sorted({s for x in done for s in (*x.get("faults", ()), *x.get("races", ()))})
         return out | ({"found": found[:3]} if found else {})
     callers = [x for x in inside if x["machine"] == "evaluated"]
     if callers:
-        return out | {"state": "evaluated", "how": "within " + ", ".join(sorted({x["function"] for x in callers})[:3]), "launches": len(callers)}
+        return out | {
+            "state": "evaluated",
+            "how": "within " + ", ".join(sorted({x["function"] for x in callers})[:3]),
+            "launches": len(callers),
+        }
     if own or inside:
         said = (own or inside)[0]["machine"]
         return out | {"state": "unsupported" if said.startswith("unsupported") else "failed", "why": said}
@@ -112,7 +124,11 @@ def why(f: inventory.Function, reasons: list[dict[str, str]]) -> str:
             return r["why"]
     if not f.mentioned:
         return "dead: no line of its package names it"
-    return "no case reaches it" if f.launched else "helper: no kernel that uses it was reached, or it left no operation of its own"
+    return (
+        "no case reaches it"
+        if f.launched
+        else "helper: no kernel that uses it was reached, or it left no operation of its own"
+    )
 
 
 def page(e: dict[str, Any]) -> str:
@@ -120,22 +136,34 @@ def page(e: dict[str, Any]) -> str:
     functions = e["functions"]
     lines = [HEAD.format(total=len(functions), packages=", ".join(f"{n} {v}" for n, v in e["packages"].items() if n != "einops"),
                          machine=e["machine"], torch=e["torch"], triton=e["triton"], date=e["date"])]  # fmt: skip
-    lines += ["| Package | Functions | Evaluated | Unsupported | Failed | Not reached |", "|---|---:|---:|---:|---:|---:|"]
+    lines += [
+        "| Package | Functions | Evaluated | Unsupported | Failed | Not reached |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
     for package in [*inventory.PACKAGES, None]:
         part = [f for f in functions if package in (None, f["package"])]
         counts = Counter(f["state"] for f in part)
         lines.append(f"| {package or '**all**'} | {len(part)} | " + " | ".join(str(counts[s]) for s in STATES) + " |")
     reached = [f for f in functions if f["state"] != "not reached"]
     refused = [f for f in reached if f["state"] == "unsupported"]
-    lines += ["", f"Of {len(reached)} reached functions {len(refused)} ({share(len(refused), len(reached))}) are unsupported."]
+    lines += [
+        "",
+        f"Of {len(reached)} reached functions {len(refused)} ({share(len(refused), len(reached))}) are unsupported.",
+    ]
     launched = [f for f in functions if f.get("how") == "launched"]
     for name, word in (("real", "real arithmetic"), ("field", "the finite field")):
         ok = sum(f[name] == "evaluated" for f in launched)
-        lines.append(f"Of {len(launched)} launched kernels {ok} ({share(ok, len(launched))}) are also evaluated in {word}.")
+        lines.append(
+            f"Of {len(launched)} launched kernels {ok} ({share(ok, len(launched))}) are also evaluated in {word}."
+        )
     lines += ["", "## Results against a reference", "", compared(e), "", "## Reached and not evaluated", ""]
-    lines += [f"* `{f['file']}:{f['line']}` {f['name']}: {f['why']}" for f in reached if f["state"] != "evaluated"] or ["None."]
+    lines += [f"* `{f['file']}:{f['line']}` {f['name']}: {f['why']}" for f in reached if f["state"] != "evaluated"] or [
+        "None."
+    ]
     lines += ["", "## Not reached", "", "| Functions | Reason |", "|---:|---|"]
-    lines += [f"| {n} | {w} |" for w, n in Counter(f["why"] for f in functions if f["state"] == "not reached").most_common()]
+    lines += [
+        f"| {n} | {w} |" for w, n in Counter(f["why"] for f in functions if f["state"] == "not reached").most_common()
+    ]
     lines += ["", "## Why kernels don't reach the other domains", "", "| Kernels | Domain | Reason |", "|---:|---|---|"]
     said = Counter((n, bare(f[n])) for f in launched for n in ("real", "field") if f[n] != "evaluated")
     lines += [f"| {n} | {d} | {w} |" for (d, w), n in said.most_common()]
@@ -155,7 +183,8 @@ def compared(e: dict[str, Any]) -> str:
     wrong = [r for r in rows if not r["ok"]]
     text = f"{len(rows)} calls were compared with a torch reference, outputs and gradients; {len(rows) - len(wrong)} agree within their tolerance."
     return "\n".join([text, *(["", "These don't:", ""] if wrong else []),
-                      *(f"* {r['case']}, {r['what']}: {max(r['errors']):.2g} of the largest value (tolerance {r['tolerance']})" for r in wrong)])  # fmt: skip
+                      *(f"* {r['case']}, {r['what']}: {max(r['errors']):.2g} of the largest value (tolerance {r['tolerance']})"
+                        + (f": {e['notes'][r['case']]}" if r["case"] in e["notes"] else "") for r in wrong)])  # fmt: skip
 
 
 def bare(reason: str) -> str:

@@ -24,13 +24,32 @@ def case_softmax(c: Any) -> None:
 def case_rms_norm(c: Any) -> None:
     f = op("rms_norm", "LigerRMSNormFunction")
     for rows in (6, 32768):
-        c.same(f"rms norm, {rows} rows", lambda x, w: f(x, w, 1e-6), lambda x, w: F.rms_norm(x, (100,), w, 1e-6), R(rows, 100), R(100))
-    c.same("rms norm, row mode", lambda x, w: f(x, w, 1e-6, 0.0, "llama", False, True), lambda x, w: F.rms_norm(x, (100,), w, 1e-6), R(6, 100), R(100))
+        c.same(
+            f"rms norm, {rows} rows",
+            lambda x, w: f(x, w, 1e-6),
+            lambda x, w: F.rms_norm(x, (100,), w, 1e-6),
+            R(rows, 100),
+            R(100),
+        )
+    c.same(
+        "rms norm, row mode",
+        lambda x, w: f(x, w, 1e-6, 0.0, "llama", False, True),
+        lambda x, w: F.rms_norm(x, (100,), w, 1e-6),
+        R(6, 100),
+        R(100),
+    )
 
 
 def case_layer_norm(c: Any) -> None:
     f = op("layer_norm", "LigerLayerNormFunction")
-    c.same("layer norm", lambda x, w, b: f(x, w, b, 1e-5), lambda x, w, b: F.layer_norm(x, (100,), w, b), R(6, 100), R(100), R(100))
+    c.same(
+        "layer norm",
+        lambda x, w, b: f(x, w, b, 1e-5),
+        lambda x, w, b: F.layer_norm(x, (100,), w, b),
+        R(6, 100),
+        R(100),
+        R(100),
+    )
 
 
 def case_swiglu(c: Any) -> None:
@@ -56,13 +75,25 @@ def case_cross_entropy(c: Any) -> None:
 
 def case_group_norm(c: Any) -> None:
     f = op("group_norm", "LigerGroupNormFunction")
-    c.same("group norm", lambda x, w, b: f(x, w, b, 8, 4, 1e-5), lambda x, w, b: F.group_norm(x, 4, w, b), R(2, 8, 30), R(8), R(8))
+    c.same(
+        "group norm",
+        lambda x, w, b: f(x, w, b, 8, 4, 1e-5),
+        lambda x, w, b: F.group_norm(x, 4, w, b),
+        R(2, 8, 30),
+        R(8),
+        R(8),
+    )
 
 
 def case_kl_div(c: Any) -> None:
     f = op("kl_div", "LigerKLDivLossFunction")
     p = R(8, 100).softmax(-1)
-    c.same("kl divergence", lambda x: f(x, p, "batchmean", False, 1e-10), lambda x: F.kl_div(x, p, reduction="batchmean"), R(8, 100).log_softmax(-1))
+    c.same(
+        "kl divergence",
+        lambda x: f(x, p, "batchmean", False, 1e-10),
+        lambda x: F.kl_div(x, p, reduction="batchmean"),
+        R(8, 100).log_softmax(-1),
+    )
 
 
 def case_jsd(c: Any) -> None:
@@ -71,7 +102,11 @@ def case_jsd(c: Any) -> None:
 
     def reference(x: Any) -> Any:
         m = ((x.exp() + q.exp()) / 2).log()
-        return (F.kl_div(m, q, log_target=True, reduction="sum") + F.kl_div(m, x, log_target=True, reduction="sum")) / 2 / 8
+        return (
+            (F.kl_div(m, q, log_target=True, reduction="sum") + F.kl_div(m, x, log_target=True, reduction="sum"))
+            / 2
+            / 8
+        )
 
     c.same("jsd", lambda x: f(x, q, None, 0.5, -100), reference, R(8, 100).log_softmax(-1))
 
@@ -79,7 +114,12 @@ def case_jsd(c: Any) -> None:
 def case_tvd(c: Any) -> None:
     f = op("tvd", "LigerTVDLossFunction")
     q = R(8, 100).softmax(-1)
-    c.same("total variation", lambda x: f(x, q, None, "batchmean", -100), lambda x: (x - q).abs().sum() / 2 / 8, R(8, 100).softmax(-1))
+    c.same(
+        "total variation",
+        lambda x: f(x, q, None, "batchmean", -100),
+        lambda x: (x - q).abs().sum() / 2 / 8,
+        R(8, 100).softmax(-1),
+    )
 
 
 def turned(x: Any) -> Any:
@@ -91,13 +131,25 @@ def case_rope(c: Any) -> None:
     f = op("rope", "LigerRopeFunction")
     half = R(1, 12, 16)
     cos, sin = torch.cat([half.cos()] * 2, -1), torch.cat([half.sin()] * 2, -1)
-    c.same("rope", lambda q, k: f(q, k, cos, sin), lambda q, k: (q * cos + turned(q) * sin, k * cos + turned(k) * sin), R(1, 4, 12, 32), R(1, 2, 12, 32))
+    c.same(
+        "rope",
+        lambda q, k: f(q, k, cos, sin),
+        lambda q, k: (q * cos + turned(q) * sin, k * cos + turned(k) * sin),
+        R(1, 4, 12, 32),
+        R(1, 2, 12, 32),
+    )
 
 
 def case_fused_linear_cross_entropy(c: Any) -> None:
     f = op("fused_linear_cross_entropy", "LigerFusedLinearCrossEntropyFunction")
     t = torch.randint(0, 100, (16,))
-    c.same("fused linear cross entropy", lambda x, w: f(x, w, t)[0] * 1.0, lambda x, w: F.cross_entropy(x @ w.t(), t), R(16, 32), R(100, 32))
+    c.same(
+        "fused linear cross entropy",
+        lambda x, w: f(x, w, t)[0] * 1.0,
+        lambda x, w: F.cross_entropy(x @ w.t(), t),
+        R(16, 32),
+        R(100, 32),
+    )
 
 
 def case_dyt(c: Any) -> None:
@@ -120,7 +172,14 @@ def case_sparsemax(c: Any) -> None:
 
 def case_fused_add_rms_norm(c: Any) -> None:
     f = op("fused_add_rms_norm", "LigerFusedAddRMSNormFunction")
-    c.same("add and rms norm", lambda x, y, w: f(x.clone(), y.clone(), w, 1e-6), lambda x, y, w: (F.rms_norm(x + y, (100,), w, 1e-6), x + y), R(6, 100), R(6, 100), R(100))
+    c.same(
+        "add and rms norm",
+        lambda x, y, w: f(x.clone(), y.clone(), w, 1e-6),
+        lambda x, y, w: (F.rms_norm(x + y, (100,), w, 1e-6), x + y),
+        R(6, 100),
+        R(6, 100),
+        R(100),
+    )
 
 
 def case_multi_token_attention(c: Any) -> None:
@@ -131,7 +190,13 @@ def case_multi_token_attention(c: Any) -> None:
         p = s.masked_fill(~mask, -1e9).softmax(-1)
         return F.conv2d(p, w, padding=1).masked_fill(~mask, 0)
 
-    c.same("multi-token attention", lambda s, w: f(s, w, None, 1, 1, 1, 1, False), reference, R(1, 2, 16, 16), R(2, 2, 3, 3))
+    c.same(
+        "multi-token attention",
+        lambda s, w: f(s, w, None, 1, 1, 1, 1, False),
+        reference,
+        R(1, 2, 16, 16),
+        R(2, 2, 3, 3),
+    )
 
 
 def case_grpo_loss(c: Any) -> None:
@@ -146,7 +211,23 @@ def case_grpo_loss(c: Any) -> None:
         return -torch.minimum(ratio * a, ratio.clamp(0.8, 1.2) * a)
 
     def loss(x: Any, level: str, beta: float) -> Any:
-        return f(x, old, old.clone() if beta else None, ids, advantages, mask, 0.9, beta, 0.2, 0.2, False, "grpo", None, False, level)[0]
+        return f(
+            x,
+            old,
+            old.clone() if beta else None,
+            ids,
+            advantages,
+            mask,
+            0.9,
+            beta,
+            0.2,
+            0.2,
+            False,
+            "grpo",
+            None,
+            False,
+            level,
+        )[0]
 
     c.same("grpo", lambda x: loss(x, "token", 0.0), reference, R(2, 9, 100))
     c.same("grpo with a reference policy", lambda x: loss(x, "token", 0.04), None, R(2, 9, 100))
@@ -162,7 +243,14 @@ def case_poly_norm(c: Any) -> None:
     def n(x: Any) -> Any:
         return x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt()
 
-    c.same("poly norm", lambda x, w, b: f(x, w, b, 1e-6), lambda x, w, b: w[0] * n(x**3) + w[1] * n(x**2) + w[2] * n(x) + b, R(6, 100), R(3), R(()))
+    c.same(
+        "poly norm",
+        lambda x, w, b: f(x, w, b, 1e-6),
+        lambda x, w, b: w[0] * n(x**3) + w[1] * n(x**2) + w[2] * n(x) + b,
+        R(6, 100),
+        R(3),
+        R(()),
+    )
 
 
 def case_relu_squared(c: Any) -> None:
@@ -178,7 +266,14 @@ def case_fused_neighborhood_attention(c: Any) -> None:
         near = (i[:, None] - i[None, :]).abs() <= 3
         return s.masked_fill(~near, float("-inf")).softmax(-1) @ v
 
-    c.same("neighbourhood attention", lambda q, k, v: f(q, k, v, 7, 1, None), reference, R(1, 2, 24, 16), R(1, 2, 24, 16), R(1, 2, 24, 16))
+    c.same(
+        "neighbourhood attention",
+        lambda q, k, v: f(q, k, v, 7, 1, None),
+        reference,
+        R(1, 2, 24, 16),
+        R(1, 2, 24, 16),
+        R(1, 2, 24, 16),
+    )
 
 
 def case_attn_res(c: Any) -> None:
@@ -217,7 +312,13 @@ def case_fused_ce_tvd(c: Any) -> None:
 def case_fused_linear_kl_div(c: Any) -> None:
     f = op("fused_linear_kl_div", "LigerFusedLinearKLDivFunction")
     p = R(8, 100).softmax(-1)
-    c.same("linear and kl divergence", lambda x, w: f(x, w, p), lambda x, w: F.kl_div((x @ w.t()).log_softmax(-1), p, reduction="batchmean"), R(8, 32), R(100, 32))
+    c.same(
+        "linear and kl divergence",
+        lambda x, w: f(x, w, p),
+        lambda x, w: F.kl_div((x @ w.t()).log_softmax(-1), p, reduction="batchmean"),
+        R(8, 32),
+        R(100, 32),
+    )
 
 
 def case_fused_linear_jsd(c: Any) -> None:
