@@ -22,9 +22,9 @@ import torch
 
 from . import kernel as kernels
 from .errors import TilewrightError
-from .task.calling import Calling
 from .prove.child import pool
 from .prove.child.session import KernelSession, Session
+from .task.calling import Calling
 
 LEAST = {"python": (3, 11), "torch": (2, 9), "triton": (3, 6)}
 BELOW = {"python": (3, 14)}

@@ -27,7 +27,7 @@ class TilewrightError(Exception):
         self.detail = detail
 
     def __str__(self) -> str:
-        lines = [self.what if self.where is None else f"{self.where}: {self.what}"]
+        lines = [self.what if not self.where else f"{self.where}: {self.what}"]
         if self.detail:
             lines.append(self.detail)
         if self.remedy:

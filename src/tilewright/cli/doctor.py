@@ -19,8 +19,7 @@ def command(
 
     Exit code: 0 all that 'check' needs is here, 2 something is missing.
     """
-    from .. import report
-    from .. import doctor
+    from .. import doctor, report
 
     found = doctor.diagnose(policy=sandbox, ledger=ledger, escapes=not quick)
     if json is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def read(spec: str, language: str | None = None) -> Kernel:
         raise KernelError(f"kernel file '{name}' is not UTF-8 text (byte {e.start})") from None
     language = language or detect(path, text)
     if path.suffix == ".py":
-        entry = entry or _python_entry(path, text)
+        entry = _named(path, text, entry) if entry else _python_entry(path, text)
     return Kernel(path=str(path), language=language, entry=entry or "kernel",
                   files={path.name: hashlib.sha256(raw).hexdigest()}, text=text)  # fmt: skip
 
@@ -79,6 +80,25 @@ def _parse(path: Path, text: str) -> ast.Module:
     except SyntaxError as e:
         raise KernelError(f"syntax error: {e.msg}", where=f"{path}:{e.lineno}",
                           detail=(e.text or "").rstrip("\n")) from None  # fmt: skip
+
+
+def _named(path: Path, text: str, entry: str) -> str:
+    """``entry`` if the file may define it; a star import may bring any name."""
+    names: set[str] = set()
+    for node in ast.walk(_parse(path, text)):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+                names.add(name)
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                names |= {a.asname or a.name for a in aliases}
+    if entry in names or "*" in names:
+        return entry
+    near = difflib.get_close_matches(entry, names, 1)
+    raise KernelError(
+        f"{path.name} defines no '{entry}'",
+        where=str(path),
+        remedy=f"did you mean {path.name}::{near[0]}?" if near else f"check the name behind {path.name}::",
+    )
 
 
 def _python_entry(path: Path, text: str) -> str:

@@ -87,7 +87,7 @@ def _short(v: Any) -> str:
     return f"{v:.6g}" if isinstance(v, float) else str(v)
 
 
-def record(case: Case, *, mode: str, note: str = "") -> CaseRecord:
+def record(case: Case, *, mode: str, root: int = 1, note: str = "") -> CaseRecord:
     """A case for a finding. Tensors are described here; their bytes go to the ledger beside it."""
     r = case.recipe
     return CaseRecord(
@@ -95,7 +95,8 @@ def record(case: Case, *, mode: str, note: str = "") -> CaseRecord:
         inputs={n: describe(v) if isinstance(v, torch.Tensor) else v for n, v in case.inputs.items()},
         state={n: describe(v) for n, v in case.state.items()},
         cotangents={n: describe(v) for n, v in case.cotangents.items()},
-        options={"family": r.family, "layout": r.layout, "seed": r.seed, "grad": r.grad, "wanted": list(r.wanted),
+        options={"root": root, "family": r.family,
+                 "layout": r.layout, "seed": r.seed, "grad": r.grad, "wanted": list(r.wanted),
                  "cotangent": r.cotangent, "scalars": dict(r.workload.scalars), "changed": case.changed,
                  "calling": case.calling.model_dump(mode="json"), "extra": dict(r.extra)},
     )  # fmt: skip

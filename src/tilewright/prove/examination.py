@@ -382,7 +382,8 @@ class Examination:
         assert result.cls is not None
         made = Finding(
             cls=result.cls, summary=f"{result.summary} (at {small})", where=_relative(result.where, self.kernel.path),
-            case=record(small, mode=gate.name), expected=result.expected, got=result.got, largest_error=result.error,
+            case=record(small, mode=gate.name, root=self.seed), expected=result.expected, got=result.got,
+            largest_error=result.error,
             budget=result.error / result.ratio if result.error and 0 < result.ratio < float("inf") else None,
             gate=gate.name, replays=replays, detail=result.detail,
         ).with_id(self.kernel.sha256(), self.sheet.sha256())  # fmt: skip

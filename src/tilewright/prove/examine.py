@@ -5,12 +5,13 @@ read the kernel (no code runs) → read the problem (sealed child) → task audi
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from pathlib import Path
 from typing import Any
 
-from ..errors import TaskError
-from ..kernel import Kernel, read
+from ..errors import TaskError, Unsupported
+from ..kernel import Kernel, languages, read
 from ..task.task import TaskSheet
 from .child.pool import server
 from .child.session import Limits, ReferenceSession, Trouble, folders
@@ -28,7 +29,12 @@ def open_task(problem: str, *, overrides: str | None = None, reference: str | No
     sheet = session.describe(problem, overrides=overrides, reference=reference)
     if isinstance(sheet, Trouble):
         session.close()
-        raise TaskError(_problem_words(sheet), where=sheet.where, remedy=sheet.remedy, detail=sheet.output or None)
+        raise TaskError(
+            _problem_words(sheet), where=sheet.where, remedy=sheet.remedy, detail=sheet.detail or sheet.output or None
+        )
+    given = {k: v for k, v in (("overrides", overrides), ("reference", reference)) if v}
+    if given:
+        sheet = sheet.model_copy(update={"extra": {**sheet.extra, "opened": given}})
     session.opened = (problem, {"overrides": overrides, "reference": reference})  # type: ignore[attr-defined]
     return sheet, session
 
@@ -57,6 +63,9 @@ def check(
     started = time.monotonic()
     if isinstance(kernel, str):
         kernel = read(kernel)
+    if importlib.util.find_spec(f"{languages.__name__}.{kernel.language}") is None:
+        raise Unsupported(f"kernels in '{kernel.language}' can't be checked yet", where=kernel.path,
+                          remedy="check its Triton, torch or C form; CUDA C++ needs a device")  # fmt: skip
     sheet, session = open_task(problem, overrides=overrides, reference=reference, limits=limits, sandbox=sandbox)
     exam = Examination(sheet, kernel, session, strict=strict, seed=seed, limits=limits, sandbox=sandbox,
                        gate_seconds=gate_seconds, progress=progress)  # fmt: skip

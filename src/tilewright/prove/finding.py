@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, ConfigDict, Field
 
 from ..task.tensors import Model
 
@@ -44,7 +44,9 @@ class Finding(Model):
     """``expected`` and ``got`` are short texts for people; ``where`` is ``file:line`` or an output index; ``budget`` is
     the error that was allowed there."""
 
-    cls: Class
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True, populate_by_name=True)
+
+    cls: Class = Field(serialization_alias="class", validation_alias=AliasChoices("cls", "class"))
     summary: str
     where: str = ""
     case: CaseRecord = CaseRecord()

@@ -14,14 +14,14 @@ import torch
 from ..errors import UserError
 from ..kernel import Kernel
 from ..task.task import TaskSheet
-from .case import from_record
+from .case import Case, from_record
 from .child.session import Limits
 from .examination import Examination
 from .examine import open_task
 from .finding import CaseRecord, Finding, TensorRecord
 from .gate import Check
 from .gates import gate
-from .verdict import GateReport, Verdict
+from .verdict import Verdict
 
 SaveCase = Callable[[Mapping[str, torch.Tensor]], dict[str, TensorRecord]]
 Load = Callable[[TensorRecord], torch.Tensor]
@@ -60,21 +60,23 @@ def replay(
     if not finding.case.mode:
         raise UserError(f"finding {finding.id} has no case to run again")
     limits = Limits(seconds=timeout)
-    extra = sheet.extra.get("opened", {})
-    now, session = open_task(sheet.path, limits=limits, sandbox=sandbox, **extra)
-    exam = Examination(now, kernel, session, strict=strict, sandbox=sandbox, limits=limits, seed=1)
+    now, session = open_task(sheet.path, limits=limits, sandbox=sandbox, **sheet.extra.get("opened", {}))
+    root = finding.case.options.get("root", 1)
+    exam = Examination(now, kernel, session, strict=strict, sandbox=sandbox, limits=limits, seed=root)
     try:
-        parts = {
-            part: {n: load(r) if isinstance(r, TensorRecord) else r for n, r in getattr(finding.case, part).items()}
-            for part in ("inputs", "state", "cotangents")
-        }
-        case = from_record(finding.case, parts["inputs"], parts["state"], parts["cotangents"])
-        return gate(finding.gate).check(exam, case)
+        return gate(finding.gate).check(exam, _case(exam, finding, load))
     finally:
         exam.close()
         exam.reference.close()
 
 
-def report_of(finding: Finding, reports: tuple[GateReport, ...]) -> GateReport | None:
-    """The gate report that a finding stands in."""
-    return next((g for g in reports if any(f.id == finding.id for f in g.findings)), None)
+def _case(exam: Examination, finding: Finding, load: Load) -> Case:
+    """The case as it was kept; drawn again from its recipe where it was too large to keep and was not edited since."""
+    record = finding.case
+    kept = [r for part in (record.inputs, record.state, record.cotangents) for r in part.values()
+            if isinstance(r, TensorRecord)]  # fmt: skip
+    if all(r.blob or 0 in r.shape for r in kept) or record.options.get("changed"):
+        parts = [{n: load(r) if isinstance(r, TensorRecord) else r for n, r in part.items()}
+                 for part in (record.inputs, record.state, record.cotangents)]  # fmt: skip
+        return from_record(record, *parts)
+    return exam.make(from_record(record, {}, {}, {}).recipe)

@@ -86,7 +86,8 @@ def _where(e: BaseException) -> dict[str, Any]:
         where = f"{user[-1].filename}:{user[-1].lineno}" if user else ""
     given = getattr(e, "where", None)
     return {"where": given or where, "trace": "".join(traceback.format_exception(e))[-4000:],
-            "user_code": bool(user), "remedy": getattr(e, "remedy", None) or ends.remedy_for(e)}  # fmt: skip
+            "user_code": bool(user), "remedy": getattr(e, "remedy", None) or ends.remedy_for(e),
+            "detail": getattr(e, "detail", None) or ""}  # fmt: skip
 
 
 transport_fault = transport.ProtocolFault

@@ -54,6 +54,7 @@ class Trouble:
     output: str = ""
     user_code: bool = True
     remedy: str | None = None
+    detail: str = ""
 
     def __str__(self) -> str:
         at = f" at {Path(self.where).name}" if self.where else ""
