@@ -150,6 +150,11 @@ def page(e: dict[str, Any]) -> str:
         "",
         f"Of {len(reached)} reached functions {len(refused)} ({share(len(refused), len(reached))}) are unsupported.",
     ]
+    other = sum("Ascend" in f.get("why", "") for f in functions)
+    lines.append(
+        f"{other} are for another device; of the other {len(functions) - other}, "
+        f"{len(reached)} ({share(len(reached), len(functions) - other)}) are reached."
+    )
     launched = [f for f in functions if f.get("how") == "launched"]
     for name, word in (("real", "real arithmetic"), ("field", "the finite field")):
         ok = sum(f[name] == "evaluated" for f in launched)

@@ -287,3 +287,17 @@ def case_vllm(c: Any) -> None:
     for x, part in zip(want, (key, value), strict=True):
         x.view(96, 2, 64)[slots] = part
     c.compare("reshape_and_cache", caches, want, 0.0)
+
+
+def case_varlen_decode(c: Any) -> None:
+    k, v = R(65, 64, 1, 64).half(), R(65, 64, 1, 64).half()
+    table, lengths = torch.randperm(65)[:65].view(1, 65).int(), torch.tensor([4130], dtype=torch.int32)
+    starts = torch.tensor([0, 1], dtype=torch.int32)
+    f = get("ops.attention.varlen_attention", "varlen_attention")
+    c.same(
+        "varlen_attention, split",
+        lambda q: f(q, k, v, starts, 1, lengths, 4130, table, causal=True),
+        lambda q: paged(4, q, k, v, table, lengths),
+        R(1, 4, 64).half(),
+        grad=False,
+    )

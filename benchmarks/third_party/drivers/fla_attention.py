@@ -360,7 +360,7 @@ def case_cyfa(c: Any) -> None:
     more = {
         "g": draw("g"),
         "delta": torch.rand(B, T, H),
-        "readout": torch.randn(H, 7, 7),
+        "readout": torch.randn(H, 15, 15),
         "q_norm_weight": torch.ones(D),
         "k_norm_weight": torch.ones(D),
     }

@@ -182,3 +182,30 @@ def case_small(c: Any) -> None:
     )
     starts = torch.tensor([0, 5, 12], dtype=torch.int32)
     c.same("unpack_sequence", lambda x: get("ops.utils.pack", "unpack_sequence")(x, starts, "left"), None, R(1, 12, 32))
+
+
+def case_states(c: Any) -> None:
+    n = [R(1, 70, 2, 32) * 0.3 for _ in range(4)]
+    gate = -torch.rand(1, 70, 2, 32) * 0.2
+    for module in ("chunk_h_split", "chunk_h_parallel"):
+        f = get(f"ops.common.{module}", "chunk_bwd_dh")
+        q, k, v, do = n
+        c.call(
+            f"{module}, backward",
+            lambda f=f: f(q, k, v, None, gate, None, do, R(1, 2, 32, 32), R(1, 2, 32, 32), 1.0),
+        )
+
+
+def case_inverse(c: Any) -> None:
+    f = get("ops.utils.solve_tril", "solve_tril")
+    for size in (16, 32, 64):
+        a = (R(1, 128, 2, size) * 0.1).view(1, 128 // size, size, 2, size)
+        low = torch.ones(size, size).tril(-1)[None, None, :, None]
+        a = (a * low).view(1, 128, 2, size)
+
+        def reference(a: Any, size: int = size) -> Any:
+            m = a.view(1, -1, size, 2, size).permute(0, 1, 3, 2, 4)
+            inverse = torch.linalg.inv(torch.eye(size) + m)
+            return inverse.permute(0, 1, 3, 2, 4).reshape(1, 128, 2, size)
+
+        c.same(f"solve_tril, {size}", f, reference, a, grad=False)

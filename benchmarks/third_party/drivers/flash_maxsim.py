@@ -199,3 +199,15 @@ def case_chamfer(c: Any) -> None:
         p,
         q,
     )
+
+
+def case_train_own_documents(c: Any) -> None:
+    q, d = torch.randn(3, 16, 64).half() * 0.3, torch.randn(3, 4, 32, 64).half() * 0.3
+    c.same(
+        "flash_maxsim_batched_train, own documents",
+        lambda q, d: get("flash_maxsim_batched_train", "flash_maxsim_batched_train")(q, d, shared_docs=False),
+        lambda q, d: torch.einsum("qid,qnjd->qnij", q.float(), d.float()).amax(-1).sum(-1),
+        q,
+        d,
+        tolerance=0.1,
+    )
