@@ -122,7 +122,7 @@ def test_the_evaluator_runs_no_code_of_a_definition(line, tmp_path):
     marker = str(tmp_path / "marker")
     text = "import triton\nimport triton.language as tl\n@triton.jit\n" + line.format(marker=marker) + "\n"
     source = DeviceSource({str(tmp_path / "k.py"): text})
-    source._load(str(tmp_path / "k.py"), text, {})
+    source._module(str(tmp_path / "k.py"), text, {})
     assert not (tmp_path / "marker").exists()
 
 
@@ -131,7 +131,7 @@ def test_the_evaluator_binds_no_names_of_others(tmp_path):
 
     before = tl.load
     text = "import triton.language as tl\ntl.load = tl.store\ntl.a, b = 1, 2\nc, d = 3, 4\n"
-    module = DeviceSource({})._load(str(tmp_path / "k.py"), text, {})
+    module = DeviceSource({})._module(str(tmp_path / "k.py"), text, {})
     assert tl.load is before
     assert not hasattr(tl, "a")
     assert module.d == 4
