@@ -21,7 +21,7 @@ Strict = Annotated[
     typer.Option(
         "--strict",
         help="Promise everything: what the reference does with NaN, strides, empty "
-        "tensors and other dtypes, the kernel must do.",
+        "tensors and gradients, the kernel must do.",
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Run every gate, also after a certain rejection.")]

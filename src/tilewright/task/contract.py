@@ -64,7 +64,8 @@ INFERRED = Contract(
 
 
 def strict(contract: Contract) -> Contract:
-    """The same contract with every policy promised: what the reference does, the kernel must do."""
-    changes = {p: "promised" for p in ("layouts", "empty", "special_values", "other_dtypes", "gradients")
+    """The same contract with every policy promised: what the reference does, the kernel must do, in the dtypes that the
+    task names (``docs/decisions/0007-strict-keeps-to-named-dtypes.md``)."""
+    changes = {p: "promised" for p in ("layouts", "empty", "special_values", "gradients")
                if getattr(contract, p) == "advisory"}  # fmt: skip
     return contract.model_copy(update=changes)

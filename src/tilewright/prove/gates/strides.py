@@ -60,7 +60,7 @@ class Strides(Gate):
         exam.run(_aligned(case))  # what a kernel specialises on alignment is made now
         outcome = exam.run(case)
         promised = exam.contract.layouts == "promised"
-        if not promised and (refusal := _refusal(outcome)):
+        if not promised and (refusal := refusal(outcome)):
             return Check(skipped="refused too") if exam.truth(case).refused is not None else Check(refusal=refusal)
         result = exam.judge(case, outcome)
         if result.failed:
@@ -106,7 +106,7 @@ def _aligned(case: Case) -> Case:
                                  for n, v in case.inputs.items()})  # fmt: skip
 
 
-def _refusal(outcome: Outcome) -> str:
+def refusal(outcome: Outcome) -> str:
     """The words of a kernel that raises rather than guess."""
     t = outcome.trouble
     return str(t) if t is not None and t.kind in LOUD and t.type != "Unsupported" and t.kind != "unsupported" else ""
