@@ -45,7 +45,8 @@ def run(
     ``uninitialised`` names arguments whose memory holds nothing yet; ``programs`` limits the launch to these positions
     (x fastest); ``track=False`` leaves out races and write counts; ``seconds`` is a limit on the evaluation's time;
     ``reachable`` are further tensors, which the kernel reaches through tables of addresses.
-    Only the machine domain writes in place; others give their outputs in ``Result.outputs``.
+    Float storages are written in place by the machine domain alone, others give them in ``Result.outputs``; integer ones
+    are written in place in every domain.
 
     Raises KernelError where the kernel doesn't compile or the arguments don't fit, Unsupported with the source line
     where the evaluator has no rule or the time is up."""
