@@ -99,6 +99,12 @@ def test_extremes_exceed_a_grid_axis_within_memory() -> None:
     assert all(sizes.elements(MATMUL, s.dims) <= sizes.LARGE for s in found)
 
 
+def test_extremes_have_several_rows_where_memory_allows() -> None:
+    s = sheet({"M": Dim(1, 1 << 20), "N": Dim(1, 1 << 16)}, x="M N")
+    rows = [e.dims["M"] for e in sizes.extremes(s, {"M": 64, "N": 512}) if e.dims["N"] == 1 << 16]
+    assert rows == [1, 9]
+
+
 def test_longest_fits_and_is_odd() -> None:
     long = sizes.longest(MATMUL, {"M": 16, "N": 16, "K": 1}, "K", 1 << 14)
     assert long == {"M": 16, "N": 16, "K": 1023}

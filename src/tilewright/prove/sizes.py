@@ -25,6 +25,7 @@ Dims = dict[str, int]
 SMALL = 1 << 16
 LARGE = 1 << 20
 GRID_AXIS = 65535
+SEVERAL = 9
 TELLING = (1, 17, 2, 33, 3, 65, 31, 129, 5, 127, 257, 37)
 MORE = (15, 63, 255, 7, 101, 1025, 16, 32, 64, 128, 256, 13, 211, 1023, 509, 512, 1024, 2049, 4097, 4, 8)
 FILL = (3, 2, 5, 4, 6, 7, 8, 1, 16, 32, 64, 128)
@@ -287,7 +288,11 @@ def reduced(sheet: TaskSheet, start: Mapping[str, int], most: int) -> Dims:
 
 
 def extremes(sheet: TaskSheet, start: Mapping[str, int]) -> list[Sizing]:
-    """Each dim long, the others as small as they get: 16 Ki, and above the 65535 programs that a grid axis holds."""
+    """Each dim long, the others as small as they get: 16 Ki, and above the 65535 programs that a grid axis holds.
+
+    Each again with several of the others where that fits: of one row alone, a maximum that stops at half its length
+    is right half the time.
+    """
     base = least(sheet, start)
     found = []
     for size, above, why in ((16_411, 4096, "long"), (GRID_AXIS + 2, GRID_AXIS, "more than a grid axis holds")):
@@ -296,6 +301,9 @@ def extremes(sheet: TaskSheet, start: Mapping[str, int]) -> list[Sizing]:
             dims = put(sheet, base, name, legal_size) if legal_size and legal_size > above else None
             if dims is not None:
                 found.append(Sizing(dims, name, f"{name}={legal_size}, {why}"))
+                several = {n: near(sheet.dims[n], max(s, SEVERAL)) or s for n, s in dims.items()}
+                if legal(sheet, several):
+                    found.append(Sizing(several, name, f"{name}={legal_size}, {why}"))
     return _distinct(sheet, found, dict(start), LARGE)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 MOST = 48
-ESSENTIAL = 24
+ESSENTIAL = 28
 HOSTILE = ("far_negative", "all_negative", "shifted_100", "large")
 EXPENSIVE_S = 1.5
 
@@ -64,10 +64,10 @@ class Shapes(Gate):
         for family in HOSTILE:
             for s in planned[:3]:
                 yield _recipe(exam, first, s, dtypes[0], family=family)
-        yield from recipes[8:]
         for s in sizes.extremes(exam.sheet, start):
             if seconds(exam, s.dims) < EXPENSIVE_S:
                 yield _recipe(exam, first, s, dtypes[0])
+        yield from recipes[8:]
 
     def check(self, exam: Examination, case: Case) -> Check:
         started = time.monotonic()
