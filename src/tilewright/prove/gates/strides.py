@@ -60,8 +60,8 @@ class Strides(Gate):
         exam.run(_aligned(case))  # what a kernel specialises on alignment is made now
         outcome = exam.run(case)
         promised = exam.contract.layouts == "promised"
-        if not promised and (refusal := refusal(outcome)):
-            return Check(skipped="refused too") if exam.truth(case).refused is not None else Check(refusal=refusal)
+        if not promised and (words := refusal(outcome)):
+            return Check(skipped="refused too") if exam.truth(case).refused is not None else Check(refusal=words)
         result = exam.judge(case, outcome)
         if result.failed:
             result.summary = f"{_words(case)}: {result.summary}"
