@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from ..errors import EnvironmentProblem
 from ..task.contract import Tolerance
 from ..task.tree import shape_of
 from . import compare
@@ -44,6 +45,8 @@ def trouble(outcome: Outcome) -> Check | None:
     t = outcome.trouble
     if t is None:
         return None
+    if t.kind == "environment":  # this machine lacks something: nobody's kernel is at fault
+        raise EnvironmentProblem(t.message, remedy=t.remedy)
     if t.kind == "unsupported" or t.type == "Unsupported":
         return Check(silent=str(t))
     words = {"timeout": "hangs", "crash": "crashes", "exit": "ends the process", "protocol": "tampers with its channel",

@@ -64,8 +64,8 @@ INFERRED = Contract(
 
 
 def strict(contract: Contract) -> Contract:
-    """The same contract with its policies on values and layouts promised: what the reference does with NaN, strides and empty
-    tensors, the kernel must do. Dtypes and gradients that nobody promised stay advisory
+    """The same contract with its policies on values and layouts promised: what the reference does with NaN, strides and
+    empty tensors, the kernel must do. Dtypes and gradients that nobody promised stay advisory
     (``docs/decisions/0007-strict-keeps-to-named-dtypes.md``)."""
     policies = ("layouts", "empty", "special_values")
     return contract.model_copy(update={p: "promised" for p in policies if getattr(contract, p) == "advisory"})

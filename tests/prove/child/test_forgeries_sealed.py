@@ -13,7 +13,7 @@ FORGERIES = ROOT / "tests" / "prove" / "test_forgeries.py"
 @pytest.mark.slow
 @pytest.mark.parametrize("regime", ["root", "other", "forbidden"])
 def test_no_forgery_is_accepted(regime: str) -> None:
-    options = ["-q", "-p", "no:cacheprovider", "--tb=line"]
+    options = ["-o", "addopts=", "-q", "-p", "no:cacheprovider", "--tb=line"]
     done = run(regime, [sys.executable, "-m", "pytest", str(FORGERIES), *options], timeout=900)
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-2000:]}"
     assert " passed" in done.stdout

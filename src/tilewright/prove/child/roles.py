@@ -11,6 +11,7 @@ import os
 import traceback
 from typing import Any
 
+from ...errors import EnvironmentProblem
 from . import ends, transport
 from .transport import Bundle
 
@@ -71,7 +72,7 @@ def _answer(role: Any, head: dict[str, Any], fds: list[int]) -> tuple[dict[str, 
 
 def describe(e: BaseException) -> dict[str, Any]:
     """An exception as data: type, message, the last place in a user's file, the tail of the traceback."""
-    kind = getattr(e, "tilewright_kind", ends.kind_of(e))
+    kind = "environment" if isinstance(e, EnvironmentProblem) else getattr(e, "tilewright_kind", ends.kind_of(e))
     return {"kind": kind, "type": type(e).__name__, "message": str(getattr(e, "what", None) or e)[:4000], **_where(e)}
 
 
