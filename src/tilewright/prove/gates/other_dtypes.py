@@ -2,8 +2,9 @@
 of the float64 oracle.
 
 Advisory for an inferred contract, also under ``--strict``: a clear error is a refusal, a wrong result a ``policy`` finding.
-Where a contract promises other dtypes it decides. It looks at the given sizes, or smaller ones, only. Source: kernels
-that store float32 results into a float16 output, or refuse nothing and round twice (FlagGems#2310: float64 computed in float32).
+Where a contract promises other dtypes it decides. It looks at the given sizes, or smaller ones, only.
+
+Source: kernels that store float32 results into a float16 output, or compute float64 in float32 (FlagGems#2310).
 """
 
 from __future__ import annotations
