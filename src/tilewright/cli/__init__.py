@@ -16,6 +16,8 @@ import typer
 
 from ..errors import TilewrightError
 
+INTERRUPTED = 130  # what the command line library returns for Ctrl-C
+STOPPED = "stopped by Ctrl-C; an audit goes on where it was when the same command is given again"
 ISSUES = "please report it with the traceback above"
 
 
@@ -51,13 +53,15 @@ def run(arguments: list[str] | None = None) -> int:
     """Run a command line; returns the exit code."""
     try:
         code = build()(arguments, standalone_mode=False)
+        if code == INTERRUPTED:
+            return _tell(STOPPED)
         return code if isinstance(code, int) else 0
     except TilewrightError as e:
         return _tell(str(e))
     except typer.Exit as e:
         return e.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        return _tell("stopped by Ctrl-C; what was finished is in the ledger and is not done again by --resume")
+        return _tell(STOPPED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
