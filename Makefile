@@ -40,7 +40,7 @@ corpus-sample: setup  ## the same on every 13th kernel, as CI does
 	TILEWRIGHT_LEDGER=$$(mktemp -d)/ledger.sqlite $(BIN)/tilewright corpus corpus --jobs 2 --every 13
 
 test-gpu: setup  ## tests that need a CUDA device
-	$(BIN)/python -m pytest tests/gpu
+	$(BIN)/python -m pytest tests/ir/test_ir_device.py
 
 test-postgres: setup  ## the ledger's law on a real PostgreSQL server (Debian's package)
 	sh tools/postgres_tests.sh $(BIN)/python
