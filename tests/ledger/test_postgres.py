@@ -156,6 +156,6 @@ def test_two_processes_create_and_write(url, tmp_path):
 
 
 def test_no_server_answers():
-    url = store.locate(SERVER).set(host="127.0.0.1", port=1).render_as_string(hide_password=False)
+    url = store.locate(SERVER).set(host="127.0.0.1", port=1, query={}).render_as_string(hide_password=False)
     with pytest.raises(LedgerError, match="can't be reached: no database server answers there"):
         Ledger.open(url)

@@ -53,6 +53,6 @@ _COMPLAINTS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("not a database", "file is encrypted"), "is not a Tilewright ledger: the file is not a SQLite database", MOVE),
     (("malformed",), "is damaged",
      "restore it from a copy, or salvage it with `sqlite3 FILE .recover | sqlite3 NEW`; " + MOVE),
-    (("connection refused", "could not connect", "could not translate", "connection failed"),
+    (("connection refused", "could not connect", "could not translate", "connection failed", "connection is bad"),
      "can't be reached: no database server answers there", "check host, port and that the server runs, or " + MOVE),
 )  # fmt: skip
