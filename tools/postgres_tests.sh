@@ -21,4 +21,4 @@ cleanup() { (cd / && $as "$bin/pg_ctl" -D "$data/db" -m immediate stop >/dev/nul
 trap cleanup EXIT
 (cd / && $as "$bin/initdb" -D "$data/db" -A trust -U tilewright --no-sync >/dev/null)
 (cd / && $as "$bin/pg_ctl" -D "$data/db" -w -l "$data/db/log" -o "-c listen_addresses='' -k $data/db -c fsync=off" start >/dev/null)
-TILEWRIGHT_TEST_POSTGRES="postgresql+psycopg://tilewright@/postgres?host=$data/db" "$python" -m pytest tests/ledger
+TILEWRIGHT_TEST_POSTGRES="postgresql+psycopg://tilewright@/postgres?host=$data/db" "$python" -m pytest tests/ledger/test_postgres.py
