@@ -9,7 +9,7 @@ import torch
 from tilewright.errors import EnvironmentProblem, TaskError
 from tilewright.task import Workload
 from tilewright.task import tree as wire
-from tilewright.task.readers import read
+from tilewright.task.readers import Budget, read
 from tilewright.task.readers.taskyml import parse_flat
 
 REFERENCE = """
@@ -132,7 +132,8 @@ def test_a_checker_that_tests_a_property_is_the_postcondition(folder):
 
 def test_the_flat_form_needs_no_yaml(folder, monkeypatch):
     path = folder()
-    with_yaml = read(path).sheet
+    patient = Budget(seconds=300, run_seconds=300)  # nothing may be left out because the machine is busy
+    with_yaml = read(path, budget=patient).sheet
     real = builtins.__import__
 
     def without(name, *rest, **more):
@@ -142,7 +143,7 @@ def test_the_flat_form_needs_no_yaml(folder, monkeypatch):
 
     monkeypatch.delitem(sys.modules, "yaml", raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
-    assert read(path).sheet == with_yaml
+    assert read(path, budget=patient).sheet == with_yaml
 
 
 def test_flat_values_and_what_needs_yaml(tmp_path):
