@@ -7,6 +7,7 @@ judges outcomes. Gates hold no state of their own.
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int], None]
 LOGGED = 128  # calls whose launches are kept
 PLAIN = {"requires_grad", "cotangents", "seed", "observe"}  # options that leave a call as it is
+BIASED = ("all_equal", "constant_rows")  # families whose sums have equal terms
+FEW = 8  # terms of a sum that a chain of additions hardly hurts
 LONG = 2048  # from here on a plain loop's float32 sum leaves the baseline's error behind
 
 
@@ -256,6 +259,8 @@ class Examination:
         runs = [moved]
         if min((o.numel() for o in floats), default=compare.CROWD) < compare.CROWD:
             runs += self.reference.run_many([self._moved(case, exact, draw) for draw in (1, 2, 3)])
+        if case.recipe.family in BIASED and (n := self._summed(case, oracle)) >= FEW:
+            runs += self.reference.run_many([self._moved(case, exact, 6, bias=n / (2 * compare.K))])
         if scans:  # running sums are rounded at every step, in whatever order a kernel adds
             runs += self.reference.run_many([self._moved(case, exact, draw, scans=True) for draw in (4, 5)])
         sensitivity: dict[str, torch.Tensor] = {}
@@ -271,9 +276,25 @@ class Examination:
                         into[n] = torch.fmax(into[n], d) if n in into else d
         return sensitivity, slope, left
 
-    def _moved(self, case: Case, exact: dict[str, Any], draw: int, *, scans: bool = False) -> dict[str, Any]:
+    def _summed(self, case: Case, oracle: Outcome) -> int:
+        """How many terms a sum of this case may have: the product of the dims that no output shows."""
+        if self.sheet.outputs:
+            kept = {d for s in self.sheet.outputs.values() for d in special.dims_of(s)}
+        else:
+            sizes = {n for o in oracle.outputs.values() for n in o.shape}
+            kept = {d for d, n in case.dims.items() if n in sizes}
+        return math.prod(n for d, n in case.dims.items() if d not in kept)
+
+    def _moved(
+        self, case: Case, exact: dict[str, Any], draw: int, *, scans: bool = False, bias: float = 0.0
+    ) -> dict[str, Any]:
         """The oracle's run with its inputs and incoming gradients moved by one rounding; ``scans``: by one rounding of the
-        running sum along their longest axis."""
+        running sum along their longest axis; ``bias``: all of them upwards, by so many roundings (a sum of equal terms is
+        rounded the same way at every step, so that its error grows with their number n, up to n/2 roundings of the sum:
+        N. Higham, Accuracy and Stability of Numerical Algorithms, 2002, 4.2)."""
+        if bias:
+            up = {n: _raise(v, case.inputs[n], bias) for n, v in exact["inputs"].items()}
+            return {**exact, "inputs": up}
         moved = {
             n: _nudge(
                 v,
@@ -433,6 +454,13 @@ def _nudge(v: Any, original: Any, seed: int, chain: int | None = None, unit: flo
     size = v if chain is None or v.dim() == 0 else torch.fmax(v.abs(), v.cumsum(chain).abs())
     moved = v + size * signs * compare.unit(original.dtype)
     return torch.where(torch.isfinite(moved), moved, v)
+
+
+def _raise(v: Any, original: Any, roundings: float) -> Any:
+    """A float tensor made larger in magnitude by so many roundings."""
+    if not isinstance(v, torch.Tensor) or not v.is_floating_point():
+        return v
+    return v * (1 + roundings * compare.unit(original.dtype))
 
 
 def _relative(where: str, kernel: str) -> str:
