@@ -1,0 +1,1 @@
+"""Search: make a kernel faster, by any proposer, on one loop: ask → propose → prove → measure → tell."""
