@@ -1,0 +1,100 @@
+"""The protocol of a measurement, frozen as data. Its hash, over these numbers and over the text of the modules that act
+on them, stands in every record; measurements under different hashes are not compared.
+
+Method: interleaved pairs in ABBA order (R. Fisher, The Design of Experiments, 1935, on blocking; A. Kalibera and R. Jones,
+Rigorous Benchmarking in Reasonable Time, 2013, on repetition at the level that varies); percentile bootstrap of a median
+(B. Efron, Bootstrap Methods, 1979); A/A runs (R. Kohavi et al., Controlled Experiments on the Web, 2009); a roofline as a
+hard floor (S. Williams, A. Waterman, D. Patterson, Roofline, 2009).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from pathlib import Path
+
+from ..task.tensors import Model
+
+VERSION = "1"
+ACTING = ("protocol", "record", "pairing", "statistics", "decide", "feed", "arena", "hand", "floor", "flush")
+"""Modules whose text is part of the protocol."""
+
+
+class Protocol(Model):
+    """Numbers of the protocol. Times in seconds."""
+
+    version: str = VERSION
+    order: str = "ABBA"
+    level: float = 0.99
+    """Confidence of every interval."""
+    resamples: int = 2000
+    """Bootstrap resamples."""
+    smallest_effect: float = 0.03
+    """Ratios closer to 1 than this are never called a difference."""
+    null_margin: float = 1.0
+    """The noise band is this many times what the A/A interval reaches to."""
+    variation_cap: float = 0.05
+    """Largest coefficient of variation of the block medians of the paired ratio."""
+    blocks_least: int = 12
+    blocks_most: int = 60
+    calls_least: int = 3
+    """Timed calls of a turn at least (a block has two turns of each arm)."""
+    calls_most: int = 40
+    turn_seconds: float = 0.01
+    """A turn makes as many calls as fit, within the limits above."""
+    settle_calls: int = 2
+    """Untimed calls at the start of a turn."""
+    target: float = 0.005
+    """Stop when half the interval of every ratio is within this share of its median …"""
+    figure_seconds: float = 20.0
+    """… or when a figure took this long."""
+    slots: int = 4
+    """Addresses among which inputs rotate; every other call stays at the first."""
+    patch: float = 1 / 64
+    """Share of each input's elements drawn anew for a single call; the rest is a set shifted by a secret amount."""
+    sets: int = 4
+    """Sets of values drawn for a workload."""
+    decoys: int = 16
+    """Cache lines of the inputs that hold other values until just before the call."""
+    checks_least: int = 12
+    """Timed calls of each arm whose outputs are judged, picked in secret; the last call always is."""
+    clocks_share: float = 0.05
+    clocks_seconds: float = 20e-6
+    """The two clocks may differ by this share of the time, and by this much, in the median."""
+    delivery_factor: float = 4.0
+    delivery_seconds: float = 100e-6
+    """Handing over the outputs after the clock stopped may take this many times a copy of them, and this much more."""
+    floor_margin: float = 0.10
+    """A time below the floor by more than this and its interval is refused."""
+    head_start: float = 60e-6
+    """CUDA: how long the device is kept busy so that a call is queued before the first event."""
+    flush_factor: float = 2.0
+    """Cold: this many times the last cache is written before the call."""
+    graph_warmups: int = 3
+    """CUDA graphs: calls on the side stream before capture."""
+
+    def sha256(self) -> str:
+        """Hash of ``body()``."""
+        return hashlib.sha256(self.body().encode()).hexdigest()
+
+    def body(self) -> str:
+        """The protocol as JSON: numbers, and hashes of the modules that act on them."""
+        return json.dumps({"protocol": self.model_dump(mode="json"), "code": _code()}, sort_keys=True)
+
+
+PROTOCOL = Protocol()
+"""The protocol that ``bench`` uses."""
+
+
+def quick(protocol: Protocol = PROTOCOL) -> Protocol:
+    """A shorter run with its own hash: for demos and CI. Its interval is wider, its rules are the same."""
+    return protocol.model_copy(update={"version": f"{protocol.version}-quick", "blocks_most": 20, "figure_seconds": 4.0,
+                                       "checks_least": 6})  # fmt: skip
+
+
+@functools.cache
+def _code() -> dict[str, str]:
+    here = Path(__file__).parent
+    files = {n: here / f"{n}.py" for n in ACTING} | {"role_timing": here.parent / "prove" / "child" / "role_timing.py"}
+    return {n: hashlib.sha256(p.read_bytes()).hexdigest() for n, p in files.items() if p.exists()}
