@@ -57,3 +57,15 @@ def lawful(ledger, sample, other) -> tuple[dict, dict]:
     values = ("abcdef012345", accepted.id, sample.kernel.sha256(), sample.sheet.sha256(), record.contract, "cpu",
               machine, json.dumps({"load": 0.1}), PROTOCOL_SHA, 0.01, "{}", "2026-01-01T00:00:00+00:00")  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True)), names
+
+
+def search(ledger, kind="measured"):
+    """A run with a row in every table of a search."""
+    from tilewright.search.store import RunStore
+    from tilewright.search.tree import Failure, Node, Proposal
+
+    run = RunStore.create(ledger, key={"k": 1}, kind=kind, problem="p.py", kernel_path="k.c", options={})
+    proposal = Proposal(source="int x;", proposer="start")
+    run.proposed(0, proposal)
+    run.told(Node(number=0, parent=None, proposal=proposal, failure=Failure(kind="compile", message="no")))
+    return run

@@ -7,7 +7,7 @@ import pytest
 from tilewright.errors import LedgerError
 from tilewright.ledger import Ledger
 
-from .law import COLUMNS, PROTOCOL_SHA, TABLES, UNLAWFUL, lawful, name_of
+from .law import COLUMNS, PROTOCOL_SHA, TABLES, UNLAWFUL, lawful, name_of, search
 from .samples import Sample
 
 
@@ -62,6 +62,7 @@ def full(ledger, raw, row):
     measure(raw, row[0])
     audit = ledger.audit({"dir": "x"}, {"a": "1"})
     audit.start("a")
+    search(ledger)
     for table in TABLES:
         assert raw.execute(f"SELECT count(*) FROM {table}").fetchone()[0] > 0, table
     return raw

@@ -1,5 +1,6 @@
 """The ledger: an append-only, content-addressed record of verdicts, findings, audits and measurements."""
 
+from . import search_models as search_models
 from .audits import Audit, AuditItem
 from .ledger import Ledger
 from .records import FindingRecord, Found, VerdictRecord, contract_hash

@@ -6,6 +6,8 @@
 4. A measurement names its machine, and the machine's state is a non-empty JSON object.
 5. A measurement's protocol is registered.
 
+``search_law.py`` adds what holds for the records of a search.
+
 Triggers rather than constraints carry the law, because SQLite lets any connection switch foreign keys and CHECKs off;
 the constraints of ``models.py`` stand beside them. SQLite's ``INSERT OR REPLACE`` deletes without firing DELETE
 triggers, so an insert over an existing key is refused as well. What ``law`` returns for a version is frozen: a later
@@ -16,17 +18,21 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, text
 
-KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
+from . import search_law
+from .append_only import MARK, postgresql, sqlite
+
+FIRST: dict[str, tuple[tuple[str, ...], ...]] = {
     "blobs": (("sha256",),), "kernels": (("sha256",),), "kernel_files": (("kernel", "name"),),
     "tasks": (("sha256",),), "task_files": (("task", "name"),), "machines": (("sha256",),),
     "verdicts": (("seq",), ("id",)), "findings": (("seq",), ("verdict", "id")), "audits": (("seq",), ("id",)),
     "audit_events": (("seq",),), "protocols": (("sha256",),), "measurements": (("seq",), ("id",)),
 }  # fmt: skip
-"""The record tables, each with the keys under which a row is one of a kind."""
+"""The record tables of schema 0001, each with the keys under which a row is one of a kind."""
+KEYS = FIRST | search_law.KEYS
+"""All record tables."""
 
 VARIATION_CAP = 0.05
 """Largest coefficient of variation of the block medians that may be recorded."""
-MARK = "tilewright ledger law"
 LICENCE = "a measurement needs an accepted verdict of the same kernel, task, contract and device class"
 PROTOCOL = "the protocol hash is not registered"
 MACHINE = "the machine is not registered"
@@ -48,7 +54,7 @@ def law(dialect: str) -> list[str]:
 def trigger_names(dialect: str) -> set[str]:
     """Names of the triggers that a lawful database has."""
     kinds = ("no_update", "no_delete", "no_truncate" if dialect == "postgresql" else "no_replace")
-    return {f"{table}_{kind}" for table in KEYS for kind in kinds} | {"measurements_lawful"}
+    return {f"{table}_{kind}" for table in KEYS for kind in kinds} | {"measurements_lawful"} | search_law.TRIGGERS
 
 
 def missing(connection: Connection) -> set[str]:
@@ -64,18 +70,7 @@ def missing(connection: Connection) -> set[str]:
 
 
 def _sqlite() -> list[str]:
-    statements = []
-    for table, keys in KEYS.items():
-        for kind in ("update", "delete"):
-            statements.append(
-                f"CREATE TRIGGER {table}_no_{kind} BEFORE {kind.upper()} ON {table} "
-                f"BEGIN SELECT RAISE(ABORT, '{MARK}: {table} is append-only'); END"
-            )
-        same = " OR ".join("(" + " AND ".join(f"{c} = NEW.{c}" for c in key) + ")" for key in keys)
-        statements.append(
-            f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN EXISTS (SELECT 1 FROM {table} "
-            f"WHERE {same}) BEGIN SELECT RAISE(ABORT, '{MARK}: {table} already has this record'); END"
-        )
+    statements = sqlite(FIRST)
     refusals = (
         (f"NOT {_LICENSED}", LICENCE), (f"NOT {_REGISTERED}", PROTOCOL), (f"NOT {_KNOWN_MACHINE}", MACHINE),
         ("NEW.state IS NULL OR json_valid(NEW.state) = 0 OR json_type(NEW.state) <> 'object' "
@@ -108,10 +103,6 @@ BEGIN
   RETURN NEW;
 END $law$""",
     ]
-    for table in KEYS:
-        for kind in ("update", "delete", "truncate"):
-            each = "STATEMENT" if kind == "truncate" else "ROW"
-            statements.append(f"CREATE TRIGGER {table}_no_{kind} BEFORE {kind.upper()} ON {table} "
-                              f"FOR EACH {each} EXECUTE FUNCTION tilewright_append_only()")  # fmt: skip
+    statements += postgresql(FIRST)
     return [*statements, "CREATE TRIGGER measurements_lawful BEFORE INSERT ON measurements "
                          "FOR EACH ROW EXECUTE FUNCTION tilewright_measurement()"]  # fmt: skip
