@@ -75,11 +75,10 @@ class Loaded:
         def call(inputs: dict[str, Any]) -> Any:
             dims = {n.removeprefix("dim."): v for n, v in inputs.items() if n.startswith("dim.")}
             plain = {n: v for n, v in inputs.items() if not n.startswith("dim.")}
-            tensors = [v for v in plain.values() if isinstance(v, torch.Tensor)]
             for n, v in plain.items():
                 if isinstance(v, torch.Tensor) and not v.is_contiguous():
                     raise KernelFault(f"native kernels take contiguous buffers; '{n}' has strides {v.stride()}")
-            main = next((str(t.dtype).removeprefix("torch.") for t in tensors if t.is_floating_point()), "float32")
+            main = _main(plain)
             given = {n.removeprefix("out."): v for n, v in plain.items() if n.startswith("out.")}
             made: dict[str, torch.Tensor] = {}
             for o in outputs:
@@ -88,17 +87,35 @@ class Loaded:
                 made[o["name"]] = (
                     torch.empty([evaluate(s, dims) for s in o["shape"]], dtype=dtype) if own is None else own
                 )
-            arguments: list[Any] = [
-                ctypes.c_void_p(t.data_ptr()) for t in tensors if id(t) not in {id(g) for g in given.values()}
-            ]
-            arguments += [ctypes.c_void_p(t.data_ptr()) for t in made.values()]
-            for v in plain.values():
-                if isinstance(v, torch.Tensor):
-                    continue
-                arguments.append(ctypes.c_double(v) if isinstance(v, float) else ctypes.c_int64(int(v)))
-            arguments += [ctypes.c_int64(v) for v in dims.values()]
-            self._function(main)(*arguments)
+            self._function(main)(*_arguments(plain, list(made.values()), list(given.values()), dims))
             results = tuple(made.values())
             return results[0] if len(results) == 1 else results
 
         return call
+
+    def bind(self, how: Calling, inputs: dict[str, Any], outputs: list[torch.Tensor]) -> Callable[[], None]:
+        """One call with these inputs into these outputs, all conversions done beforehand: what is timed is the kernel."""
+        dims = {n.removeprefix("dim."): v for n, v in inputs.items() if n.startswith("dim.")}
+        plain = {n: v for n, v in inputs.items() if not n.startswith("dim.")}
+        function = self._function(_main(plain))
+        arguments = _arguments(plain, outputs, [], dims)
+        return lambda: function(*arguments)
+
+
+def _main(plain: dict[str, Any]) -> str:
+    """Dtype of the first float input, by which the exported function is chosen."""
+    tensors = (v for v in plain.values() if isinstance(v, torch.Tensor))
+    return next((str(t.dtype).removeprefix("torch.") for t in tensors if t.is_floating_point()), "float32")
+
+
+def _arguments(
+    plain: dict[str, Any], outputs: list[torch.Tensor], given: list[torch.Tensor], dims: dict[str, int]
+) -> list[Any]:
+    """Addresses of inputs, then of outputs, then scalars, then dims; ``given``: outputs that stand among the inputs."""
+    passed = {id(g) for g in given}
+    tensors = [v for v in plain.values() if isinstance(v, torch.Tensor) and id(v) not in passed]
+    arguments: list[Any] = [ctypes.c_void_p(t.data_ptr()) for t in (*tensors, *outputs)]
+    for v in plain.values():
+        if not isinstance(v, torch.Tensor):
+            arguments.append(ctypes.c_double(v) if isinstance(v, float) else ctypes.c_int64(int(v)))
+    return arguments + [ctypes.c_int64(v) for v in dims.values()]

@@ -22,6 +22,9 @@ ROLES = {
     "evaluator": "role_evaluator",
     "algebra": "role_algebra",
     "escapes": "escapes",
+    "timing": "role_timing",
+    "device": "role_device",
+    "compiler": "role_compiler",
 }
 
 
