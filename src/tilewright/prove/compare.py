@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 
 from ..task.contract import Tolerance
@@ -154,25 +156,44 @@ def spread(oracle: torch.Tensor, error: torch.Tensor, valid: torch.Tensor, *, qu
     """For each element, the ``quantile`` of ``error`` over valid elements of the same binary magnitude; magnitudes that
     fewer than ``CROWD`` elements share are joined with their larger neighbours (then with the smaller ones)."""
     out = torch.zeros_like(error)
-    if not bool(valid.any()):
+    values = error[valid].numpy()
+    total = len(values)
+    if total <= CROWD:
+        out[valid] = _quantile(values, quantile)
         return out
-    exponent = torch.frexp(torch.where(valid, oracle, 0.0)).exponent.clamp_min(-1074)
-    exponent = torch.where(valid & (oracle != 0), exponent, -1074)
-    values, flat = error[valid], exponent[valid]
-    order = flat.argsort(stable=True)
-    values, flat = values[order], flat[order]
-    edges, counts = torch.unique_consecutive(flat, return_counts=True)
-    starts = torch.cumsum(counts, 0) - counts
-    total = values.numel()
-    level: dict[int, float] = {}
-    for e, start, count in zip(edges.tolist(), starts.tolist(), counts.tolist(), strict=True):
-        first = min(start, max(0, total - CROWD))
-        last = max(start + count, min(total, first + CROWD))
-        window = values[first:last]
-        level[e] = float(window.max() if quantile >= 1 else torch.quantile(window[:1_000_000], quantile))
-    table = torch.tensor([level[e] for e in edges.tolist()], dtype=error.dtype)
-    out[valid] = table[torch.searchsorted(edges, exponent[valid])]
+    picked = oracle[valid]
+    exponent = torch.where(picked == 0, -1074, torch.frexp(picked).exponent).numpy()
+    order = np.argsort(exponent, kind="stable")
+    values = values[order]
+    _, starts, members, counts = np.unique(exponent[order], return_index=True, return_inverse=True, return_counts=True)
+    known: dict[tuple[int, int], float] = {}
+    for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
+        window = _window(start, count, total)
+        known[window] = known[window] if window in known else _quantile(values[slice(*window)], quantile)
+    levels = [known[_window(s, c, total)] for s, c in zip(starts.tolist(), counts.tolist(), strict=True)]
+    filled = np.empty(total)
+    filled[order] = np.asarray(levels)[members.reshape(-1)]
+    out[valid] = torch.from_numpy(filled)
     return out
+
+
+def _window(start: int, count: int, total: int) -> tuple[int, int]:
+    """The elements that a magnitude's members, sorted from ``start`` on, are judged with."""
+    first = min(start, max(0, total - CROWD))
+    return first, max(start + count, min(total, first + CROWD))
+
+
+def _quantile(values: Any, quantile: float) -> float:
+    """Linear between the two nearest, as ``torch.quantile``; 0 of nothing. Of many values, the first million."""
+    if not len(values):
+        return 0.0
+    if quantile >= 1:
+        return float(values.max())
+    values = values[:1_000_000]
+    place = quantile * (len(values) - 1)
+    low, high = int(place), min(int(place) + 1, len(values) - 1)
+    part = np.partition(values, [low, high])
+    return float(part[low] + (part[high] - part[low]) * (place - low))
 
 
 def position(flat: int, shape: Sequence[int]) -> tuple[int, ...]:

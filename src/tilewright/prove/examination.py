@@ -10,6 +10,7 @@ import hashlib
 import math
 import secrets
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,8 @@ class Examination:
         self._kernels: dict[str, KernelSession] = {}
         self._callings: dict[str, tuple[Calling, dict[str, torch.Tensor]] | Trouble] = {}
         self._truths: dict[int, tuple[Case, Truth]] = {}
+        self._coming: tuple[Case, Future[Truth]] | None = None
+        self._helper = ThreadPoolExecutor(1, thread_name_prefix="truth")
         self.sealed: dict[str, Any] = {}
         self.launched: list[
             tuple[Case, Outcome]
@@ -206,12 +209,27 @@ class Examination:
 
     # ---------------------------------------------------------------- truth
 
+    def ahead(self, case: Case) -> None:
+        """Begin with the truth of a case, beside what the kernel does meanwhile."""
+        held = self._truths.get(id(case))
+        if (held is None or held[0] is not case) and self._coming is None:
+            self._coming = case, self._helper.submit(self._truth, case)
+
+    def _wait(self) -> None:
+        """For the truth that is on its way, if there is one."""
+        if self._coming is not None:
+            (case, future), self._coming = self._coming, None
+            self._keep(case, future.result())
+
     def truth(self, case: Case) -> Truth:
         """Oracle, baseline and conditioning of a case; cached."""
+        self._wait()
         held = self._truths.get(id(case))
         if held is not None and held[0] is case:
             return held[1]
-        truth = self._truth(case)
+        return self._keep(case, self._truth(case))
+
+    def _keep(self, case: Case, truth: Truth) -> Truth:
         if len(self._truths) > 64:
             self._truths.clear()
         self._truths[id(case)] = (case, truth)
@@ -372,6 +390,11 @@ class Examination:
 
     # ---------------------------------------------------------------- judging
 
+    def result(self, case: Case, **options: Any) -> Check:
+        """Run the kernel and judge what it gave; the truth is worked out at the same time."""
+        self.ahead(case)
+        return self.judge(case, self.run(case, **options))
+
     def judge(self, case: Case, outcome: Outcome) -> Check:
         """Whether an outcome is right: it came at all, has the right form, and its values are within the budget."""
         truth = self.truth(case)
@@ -422,6 +445,7 @@ class Examination:
 
     def close(self) -> None:
         """End the kernel's children (the reference's belong to the caller)."""
+        self._helper.shutdown(cancel_futures=True)
         for s in self._kernels.values():
             s.close()
         self._kernels.clear()

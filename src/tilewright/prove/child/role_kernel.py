@@ -19,6 +19,7 @@ from ...task import calling, tree
 from ..trace import Trace
 from . import pages, tampering, virtual, watch
 from .evaluator_client import EvaluatorClient
+from .preload import seed
 from .transport import Bundle
 
 _nothing = contextlib.nullcontext()
@@ -91,7 +92,7 @@ class Role:
             recorder.choose(int(head.get("config", 0)), bool(head.get("tune", False)))
         if self.evaluator is not None:
             self.evaluator.begin()
-        torch.manual_seed(head.get("seed", 0))
+        seed(head.get("seed", 0))
         upstream = bundles[1].tensors() if len(bundles) > 1 else {}
         trace = self._trace(head, {**tensors, **{f"grad of {n}": t for n, t in upstream.items()}})
         with watch.Watch(poison=head.get("poison"), observe=head.get("observe", False)) as seen, trace or _nothing:

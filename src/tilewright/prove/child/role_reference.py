@@ -12,6 +12,7 @@ from ...task.calling import Calling
 from ...task.task import Workload
 from ..trace import Trace
 from . import watch
+from .preload import seed
 from .role_kernel import _nothing, backward, overlap, plain, traced
 from .transport import Bundle
 
@@ -52,7 +53,7 @@ class Role:
         wanted = head.get("requires_grad", [])
         for name in wanted:
             inputs[name].requires_grad_(True)
-        torch.manual_seed(head.get("seed", 0))
+        seed(head.get("seed", 0))
         dtype = getattr(torch, head["dtype"]) if head.get("dtype") else None
         given = {n: t for n, t in inputs.items() if isinstance(t, torch.Tensor)}
         upstream = {f"grad of {n}": t for n, t in (cotangents or {}).items()}
@@ -91,7 +92,7 @@ class Role:
         workload = Workload.model_validate(head["workload"])
         local = (lambda x: self.source.reference(x, workload, {}, dtype=None)) if head.get("self") else None
         run = laws.Runner(inputs, known, local)
-        torch.manual_seed(head.get("seed", 0))
+        seed(head.get("seed", 0))
         try:
             ok, message = self.source.law(head["name"], run, {n: _copy(v) for n, v in inputs.items()}), ""
         except laws.Needed as e:

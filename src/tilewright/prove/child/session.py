@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 import socket
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -223,12 +224,14 @@ class ReferenceSession(Session):
     """The reference in its sealed child."""
 
     def __init__(self, **options: Any):
+        self.lock = threading.Lock()  # the truth of a case may be asked for from another thread
         super().__init__("reference", name="reference", **options)
 
     def request(
         self, head: dict[str, Any], bundles: tuple[Bundle, ...] = (), seconds: float | None = None
     ) -> tuple[dict[str, Any], list[Bundle]]:
-        answer, out = self.ask_raw(head, bundles, seconds=seconds)
+        with self.lock:
+            answer, out = self.ask_raw(head, bundles, seconds=seconds)
         for b in bundles:
             b.close()
         return answer, out

@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy
 import torch
-import torch._dynamo  # a dispatch mode imports it at first use, which would cost every child a second
 
-from . import roles, sandbox, transport
+from . import preload, roles, sandbox, transport
 
 if importlib.util.find_spec("triton"):
     import triton
 
 
 roles.preload()
+preload.preload()
 
 
 def versions() -> dict[str, str]:

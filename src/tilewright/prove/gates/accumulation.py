@@ -49,7 +49,7 @@ class Accumulation(Gate):
         return patient(exam, _recipes(exam), essential=3, share=0.1)
 
     def check(self, exam: Examination, case: Case) -> Check:
-        result = exam.judge(case, exam.run(case))
+        result = exam.result(case)
         if result.failed:
             dim = case.recipe.family.partition("@")[2]
             result.summary = f"along {dim}={case.dims.get(dim, 0)}: {result.summary}"

@@ -40,7 +40,7 @@ class Empty(Gate):
         return patient(exam, recipes, essential=len(recipes), share=0.1)
 
     def check(self, exam: Examination, case: Case) -> Check:
-        result = exam.judge(case, exam.run(case))
+        result = exam.result(case)
         if result.failed:
             if result.got == "raises":
                 return Check(refusal=f"{result.summary} (at {case})")

@@ -242,7 +242,7 @@ def orders(exam: Examination, case: Case) -> Check:
     worst = 0.0
     exam.session(fresh=True)
     for i in (*order, *order[::-1]):
-        result = exam.judge(cases[i], exam.run(cases[i], rebuild=exam.contract.state))
+        result = exam.result(cases[i], rebuild=exam.contract.state)
         if result.failed:
             return replace(
                 result, summary=f"{result.summary} (sizes {cases[i].dims}, in a process that ran other sizes before)"
@@ -256,7 +256,7 @@ def parameters(exam: Examination, case: Case) -> Check:
     own = {n: t for n, t in case.state.items() if not n.startswith("init.")}
     if not own or exam.contract.random:
         return Check(skipped="no parameters")
-    first = exam.judge(case, exam.run(case))
+    first = exam.result(case)
     if first.failed:
         return first
     changed = replace(case, state={**case.state, **{n: other_values(t, case.recipe.seed) for n, t in own.items()}})

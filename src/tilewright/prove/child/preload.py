@@ -1,0 +1,47 @@
+"""What a sealed child would import or work out anew after each fork is fetched before it: once, in the fork server.
+
+Modules only, and Triton's hash of itself (it reads its own library of some hundred megabytes): no tensor is made here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import pkgutil
+
+import torch
+import torch._dynamo  # a dispatch mode imports it at first use, which would cost every child a second
+
+TRITON = (
+    "triton.compiler.code_generator",
+    "triton.language.extra.libdevice",
+    "triton.experimental.gluon",
+    "triton.experimental.gluon.nvidia.hopper",
+    "triton.experimental.gluon.nvidia.blackwell",
+    "triton.experimental.gluon.amd.gfx1250",
+)
+OURS = ("tilewright.ir.ops", "tilewright.ir.torch_ops", "tilewright.task.readers")
+generator = torch.default_generator
+cuda_started = torch.cuda.is_initialized
+
+
+def preload() -> None:
+    """Import all of it; what a version of Triton does not have is left out."""
+    for folder in OURS:
+        for module in pkgutil.iter_modules(importlib.import_module(folder).__path__, f"{folder}."):
+            importlib.import_module(module.name)
+    importlib.import_module("numpy.testing.overrides")
+    if importlib.util.find_spec("triton"):
+        for name in TRITON:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        with contextlib.suppress(ImportError, AttributeError, OSError):
+            importlib.import_module("triton.runtime.cache").triton_key()
+
+
+def seed(number: int) -> None:
+    """``torch.manual_seed`` without its notes to back-ends that are not there, which cost a millisecond a call."""
+    generator.manual_seed(number)
+    if cuda_started():
+        torch.cuda.manual_seed_all(number)
