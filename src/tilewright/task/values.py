@@ -204,6 +204,62 @@ def _wide(shape: tuple[int, ...], g: torch.Generator) -> torch.Tensor:
     return torch.sign(_normal(shape, g)) * torch.exp(exponents * math.log(10))
 
 
+def _far(make: Callable[[tuple[int, ...], torch.Generator, str], torch.Tensor]) -> Family:
+    """A family for float inputs alone, from a rule that knows the dtype; others are drawn as the task says."""
+
+    def family(
+        spec: TensorSpec, sizes: Sequence[int], dtype: str, generator: torch.Generator, dims: Mapping[str, int],
+        *, bounded: bool = True,
+    ) -> torch.Tensor:  # fmt: skip
+        if dtype not in FLOATS:
+            return draw(spec, sizes, dtype, generator, dims)
+        drawn: Family = _reals(lambda shape, g: make(shape, g, dtype))
+        return drawn(spec, sizes, dtype, generator, dims, bounded=bounded)
+
+    return family
+
+
+def _steps(shape: tuple[int, ...], g: torch.Generator) -> torch.Tensor:
+    """1 to 1.875 in eighths: few values, exact in every float dtype, so that rounding hardly matters to what follows."""
+    return 1 + torch.randint(0, 8, shape, generator=g).double() / 8
+
+
+def _reach(dtype: str, *depths: float) -> float:
+    """The first depth that the dtype holds, with room for a few of them in a sum."""
+    return next(d for d in depths if d * 3 < torch.finfo(torch_dtype(dtype)).max or d == depths[-1])
+
+
+def _deep(shape: tuple[int, ...], g: torch.Generator, dtype: str) -> torch.Tensor:
+    """Everything below what commonly stands in for minus infinity: -1e4, -1e9, -1e10."""
+    return -_reach(dtype, 2.0**34, 2.0**14, 64.0) * _steps(shape, g)
+
+
+def _deep_rows(shape: tuple[int, ...], g: torch.Generator, dtype: str) -> torch.Tensor:
+    """Some rows, at least one, below -1e30; the others are normal."""
+    low = -_reach(dtype, 2.0**103, 2.0**14, 64.0) * _steps(shape, g)
+    if not shape or low.numel() == 0:
+        return low
+    rows = torch.rand((*shape[:-1], 1), generator=g) < 0.5
+    rows.view(-1)[int(torch.randint(0, rows.numel(), (1,), generator=g))] = True
+    return torch.where(rows, low, _normal(shape, g))
+
+
+def _opposed(shape: tuple[int, ...], g: torch.Generator, dtype: str) -> torch.Tensor:
+    """One sign for the whole tensor, and one magnitude a row, different from those of the rows beside it. Where two
+    tensors differ in sign, their products (scores of attention, say) are exact, far below -1e9 throughout, and their
+    largest one stands out."""
+    sign = 1.0 if int(torch.randint(0, 2, (1,), generator=g)) else -1.0
+    size = sign * _reach(dtype, 2.0**17, 2.0**4)
+    if len(shape) < 2:
+        return size * _steps(shape, g)
+    order = torch.rand(shape[:-1], generator=g, dtype=torch.float64).argsort(-1)
+    rows = 1 + order.double() / (1 << max(shape[-2] - 1, 1).bit_length())
+    return (size * rows[..., None]).expand(shape).contiguous()
+
+
+DEEP = ("deep", "deep_rows", "opposed")
+"""Families so far out that a reference may leave its dtype's range; such cases say nothing."""
+
 FAMILIES: dict[str, Family] = {
     "all_negative": _reals(lambda s, g: -_normal(s, g).abs() - 1e-3),
     "large": _reals(lambda s, g: _normal(s, g) * 1e3),
@@ -216,4 +272,7 @@ FAMILIES: dict[str, Family] = {
     "shifted_100": _reals(lambda s, g: _normal(s, g) + 100),
     "far_negative": _reals(lambda s, g: _normal(s, g) - 200),
     "wide_range": _reals(_wide),
+    "deep": _far(_deep),
+    "deep_rows": _far(_deep_rows),
+    "opposed": _far(_opposed),
 }
