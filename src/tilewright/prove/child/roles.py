@@ -23,8 +23,6 @@ ROLES = {
     "algebra": "role_algebra",
     "escapes": "escapes",
     "timing": "role_timing",
-    "device": "role_device",
-    "compiler": "role_compiler",
 }
 
 
