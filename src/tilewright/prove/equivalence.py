@@ -25,6 +25,7 @@ from ..ir.torch_ops.context import TORCH_FLOATS, Value
 from ..ir.values import struct
 from .branches import Sites, flip
 from .child.device_source import DeviceSource
+from .element import Elements
 from .number_systems import Draw, Numbers, Watching
 from .replay_trace import Plan, Replay
 
@@ -111,6 +112,10 @@ class Pair:
         if mine:
             self.stores = {n: replay.stores.get(p[0], "") for n, p in trace["outputs"].items()}
         return out
+
+    def elements(self, inputs: Mapping[str, torch.Tensor]) -> Elements:
+        """Both as terms on one set of inputs. Raises Unsupported where either can't be followed."""
+        return Elements(self.both, inputs)
 
     # -- the field
     def field(self, seeds: list[int]) -> Agreement:

@@ -148,7 +148,12 @@ class precision:
 
 
 def evaluate(nodes: dict[int, Node], root: int, bits: int) -> Any:
-    """The ball of ``root`` at one precision; ``nodes`` come with their arguments before them."""
+    """The ball of ``root`` at one precision."""
+    return evaluate_all(nodes, bits, root)[root]
+
+
+def evaluate_all(nodes: dict[int, Node], bits: int, root: int = -1) -> dict[int, Any]:
+    """The balls of all nodes (which come with their arguments before them), up to ``root``."""
     arb = flint().arb
     done: dict[int, Any] = {}
     with precision(bits):
@@ -156,7 +161,7 @@ def evaluate(nodes: dict[int, Node], root: int, bits: int) -> Any:
             done[i] = _value(arb, node, done)
             if i == root:
                 break
-    return done[root]
+    return done
 
 
 def _value(arb: Any, node: Node, done: dict[int, Any]) -> Any:

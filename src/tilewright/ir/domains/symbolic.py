@@ -121,7 +121,7 @@ class Symbolic(Domain):
     def node(self, i: int) -> Node:
         """The term with number ``i``."""
         b = self.blocks[bisect_right(self.bases, i) - 1]
-        at = _unravel(i - b.base, b.near.shape)
+        at = unravel(i - b.base, b.near.shape)
         value = float(b.near[at])
         if b.op == "dot":
             return Node("dot", self._factors(b, at), value, b.where)
@@ -131,8 +131,8 @@ class Symbolic(Domain):
     def _factors(self, b: _Block, at: tuple[int, ...]) -> tuple[int, ...]:
         """Pairs of factors, one after the other, then the accumulator."""
         left, right, start = b.args
-        *lead, i, j = at
-        rows, columns = left[(*lead, i)].tolist(), right[(*lead, slice(None), j)].tolist()
+        lead, (i, j) = at[:-2], at[-2:]
+        rows, columns = left[lead][i].tolist(), right[lead][:, j].tolist()
         pairs = [n for pair in zip(rows, columns, strict=True) for n in pair]
         return (*pairs, int(start[at]))
 
@@ -244,7 +244,8 @@ class Symbolic(Domain):
         return a.ids == b.ids
 
 
-def _unravel(i: int, shape: torch.Size) -> tuple[int, ...]:
+def unravel(i: int, shape: torch.Size) -> tuple[int, ...]:
+    """Index of element ``i``, last axis fastest."""
     out = []
     for n in reversed(shape):
         out.append(i % n)

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 from ...errors import Unsupported
+from ...ir.domains.symbolic_words import Words
 from ...kernel import Kernel
+from ..element import Enclosure
 from ..equivalence import Agreement, Difference
 from .session import Session, trouble
 from .transport import Bundle
@@ -54,6 +56,18 @@ class AlgebraSession(Session):
         if not answer["real"]:
             raise Unsupported(answer["reason"], where=answer["where"] or None)
         return [Difference(**d) for d in answer["real"]]
+
+    def enclose(self, starts: Sequence[Tensors], least: float = 0.0, picks: Sequence[int] = ()) -> list[Enclosure]:
+        """On each start the element furthest apart (by more than ``least``), or the one picked, enclosed."""
+        answer, _ = self._ask({"do": "enclose", "least": least, "picks": list(picks)}, starts)
+        return [Enclosure(**{**e, "index": tuple(e["index"])}) for e in answer["found"]]
+
+    def words(self, inputs: Tensors, output: str, index: Sequence[int], own: bool = False) -> Words:
+        """The first terms that differ at one element (``own``: the kernel's element itself); empty where none can be
+        told."""
+        head = {"do": "words", "output": output, "index": list(index), "own": own}
+        answer, _ = self._ask(head, [inputs])
+        return Words(answer["text"], answer["where"])
 
     def flips(self, bounds: Mapping[str, list[float]]) -> list[tuple[str, dict[str, torch.Tensor]]]:
         """Inputs on which comparisons of the kernel come out otherwise, with their lines."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import Unsupported
+from ...ir.domains.symbolic_words import Words
 from .. import equivalence
+from ..element import Enclosure
 from .device_source import DeviceSource
 from .transport import Bundle
 
 
 class Role:
-    """Requests: ``start``, ``pair``, ``explains``, ``field``, ``real``, ``climb``, ``flips``."""
+    """Requests: ``start``, ``pair``, ``explains``, ``field``, ``real``, ``climb``, ``flips``, ``enclose``, ``words``."""
 
     def __init__(self, others: list[Any]):
         self.sources: DeviceSource | None = None
@@ -56,6 +58,30 @@ class Role:
             return {"real": [vars(s) for s in seen]}, []
         except Unsupported as e:
             return {"real": [], "reason": e.what, "where": e.where or ""}, []
+
+    def on_enclose(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """One element enclosed on each bundle's inputs: the furthest apart, or the one that ``picks`` names."""
+        assert self.pair is not None
+        found = []
+        for i, b in enumerate(bundles):
+            try:
+                elements = self.pair.elements(b.tensors(copy=True))
+                seen = elements.picked(head["picks"][i]) if head["picks"] else elements.worst(head["least"])
+            except Unsupported as e:
+                seen = Enclosure("undecided", reason=e.what)
+            found.append(vars(seen))
+        return {"found": found}, []
+
+    def on_words(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """The first terms that differ at one element; or, with ``own``, the kernel's element in words."""
+        assert self.pair is not None
+        at = head["output"], tuple(head["index"])
+        try:
+            elements = self.pair.elements(bundles[0].tensors(copy=True))
+            words = Words(elements.formula(*at)) if head["own"] else elements.words(*at)
+        except Unsupported as e:
+            return {"text": "", "where": "", "reason": e.what}, []
+        return {"text": words.text, "where": words.where, "reason": ""}, []
 
     def on_flips(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Inputs on which the kernel's comparisons come out otherwise, and the lines of those."""
