@@ -23,6 +23,8 @@ ROLES = {
     "algebra": "role_algebra",
     "escapes": "escapes",
     "timing": "role_timing",
+    "device": "role_device",
+    "compiler": "role_compiler",
 }
 
 

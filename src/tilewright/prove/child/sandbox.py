@@ -39,12 +39,16 @@ def enter(
     policy: str, limits: dict[str, Any], *, scratch: str | None = None, reads: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """Seal this freshly forked process as far as ``policy`` asks; returns what is on. ``scratch``: an existing folder
-    to make private and writable; ``reads``: further folders that may be read. Raises NotSealed (``require``)."""
+    to make private and writable; ``reads``: further folders that may be read. ``limits["device"]``, for a child with a
+    GPU: ``environment``, ``local_sockets`` and measures to go ``without``. Raises NotSealed (``require``)."""
     if policy not in POLICIES:
         raise ValueError(f"unknown sandbox policy {policy!r}; known: {', '.join(POLICIES)}")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     state: dict[str, Any] = {"policy": policy}
+    device = limits.get("device") or {}
+    os.environ.update({n: str(v) for n, v in device.get("environment", {}).items()})
+    without = device.get("without", ())
     server = os.getppid()
     if policy == "none":
         signal_death(server)
@@ -54,13 +58,14 @@ def enter(
     hidden = [] if landlock.abi() else [p for p in landlock.secret_folders() if os.path.isdir(p)]
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)  # the server is not; /proc/self is closed to such a process
     _first_to_die()
-    state["namespaces"] = namespaces.enter(scratch, limits.get("scratch_bytes", SCRATCH_BYTES), hidden)
-    own_count = _drop_user(scratch, state)
+    size = limits.get("scratch_bytes", SCRATCH_BYTES)
+    state["namespaces"] = [] if "namespaces" in without else namespaces.enter(scratch, size, hidden)
+    own_count = "user" not in without and _drop_user(scratch, state)
     signal_death(server)
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)  # reset by the change of user
     _home(scratch)
     state["rlimits"] = _limit(limits, own_count=own_count)
-    _lock(state, scratch, granted)
+    _lock(state, scratch, granted, device)
     if policy == "require" and (lacking := missing(state)):
         raise NotSealed(f"the sandbox can't be had in full here; missing: {', '.join(lacking)}")
     return state
@@ -176,16 +181,19 @@ def _tasks_of_user() -> int:
     return count
 
 
-def _lock(state: dict[str, Any], scratch: str, granted: list[str]) -> None:
-    """The measures that can't be taken back."""
+def _lock(state: dict[str, Any], scratch: str, granted: list[str], device: dict[str, Any]) -> None:
+    """The measures that can't be taken back. ``device``: what a child with a GPU is given; its driver binds a local
+    socket."""
+    without = device.get("without", ())
     state.update(no_new_privs=False, landlock=0, seccomp=False)
     with contextlib.suppress(OSError):
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         state["no_new_privs"] = True
     with contextlib.suppress(OSError):
-        state["landlock"] = landlock.restrict(granted, [scratch])
-    if seccomp.supported():
+        state["landlock"] = 0 if "landlock" in without else landlock.restrict(granted, [scratch])
+    if seccomp.supported() and "seccomp" not in without:
         held = "pid" in state["namespaces"] or state["landlock"] >= 6
         with contextlib.suppress(OSError):
-            seccomp.install(seccomp.program(signals_to=None if held else os.getpid()))
+            local = bool(device.get("local_sockets"))
+            seccomp.install(seccomp.program(signals_to=None if held else os.getpid(), local_sockets=local))
             state["seccomp"] = True

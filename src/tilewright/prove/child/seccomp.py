@@ -11,6 +11,7 @@ import ctypes
 import errno
 import os
 import platform
+import socket
 
 from . import syscalls
 
@@ -39,6 +40,7 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
 SIGNALS = frozenset({"kill", "tgkill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"})
 CONDITIONAL = frozenset({"clone", "clone3", "personality", "prctl", "ioctl"}) | SIGNALS
 DENIED = tuple(n for n in NUMBERS if n not in CONDITIONAL)
+LOCAL = ("socket", "bind", "listen", "accept", "accept4")
 NEW_NAMESPACES = 0x7E020080  # CLONE_NEW{USER,PID,NET,IPC,UTS,CGROUP,NS,TIME}
 NAMESPACES_ONLY = ("unshare", "setns")
 
@@ -64,11 +66,15 @@ def supported() -> bool:
     return platform.machine() in _ARCHITECTURES and ctypes.sizeof(ctypes.c_void_p) == 8
 
 
-def program(*, signals_to: int | None = None, machine: str | None = None) -> list[Instruction]:
+def program(
+    *, signals_to: int | None = None, machine: str | None = None, local_sockets: bool = False
+) -> list[Instruction]:
     """The filter. ``signals_to``: the only process id that may be signalled (0, its own group, may too); None where
-    a process namespace or Landlock already holds signals in."""
+    a process namespace or Landlock already holds signals in. ``local_sockets``: UNIX sockets may be made and bound, as
+    CUDA's driver does when it starts; connecting stays forbidden."""
     column, arch = _ARCHITECTURES[machine or platform.machine()]
-    rules = [(n, _deny()) for n in DENIED]
+    rules = [(n, _deny()) for n in DENIED if not (local_sockets and n in LOCAL)]
+    rules += [("socket", _only(0, socket.AF_UNIX))] if local_sockets else []
     rules.append(("clone3", _answer(errno.ENOSYS)))
     rules.append(("clone", [(_LOAD, 0, 0, _ARG0), (_JSET, 0, 1, NEW_NAMESPACES), *_deny(), (_RETURN, 0, 0, _ALLOW)]))
     rules.append(("personality", _only(0, 0xFFFFFFFF)))
