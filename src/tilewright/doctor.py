@@ -23,7 +23,8 @@ import torch
 from . import kernel as kernels
 from .errors import TilewrightError
 from .prove.child import pool
-from .prove.child.session import KernelSession, Session
+from .prove.child.kernel_session import KernelSession
+from .prove.child.session import Session
 from .task.calling import Calling
 
 LEAST = {"python": (3, 11), "torch": (2, 9), "triton": (3, 6)}

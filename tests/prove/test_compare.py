@@ -9,7 +9,7 @@ import torch
 
 from tilewright.prove import compare
 from tilewright.prove.compare import Comparison
-from tilewright.prove.examination import _nudge, _wide
+from tilewright.prove.truth import nudge, widen
 from tilewright.task.contract import Tolerance
 
 Fn = Callable[..., torch.Tensor]
@@ -19,10 +19,10 @@ FLOATS = (torch.float32, *HALVES)
 
 def judge(kernel: Fn, reference: Fn, *inputs: torch.Tensor, chain: int | None = None) -> Comparison:
     """As the examination does it: oracle, baseline, conditioning."""
-    wide = [_wide(x) for x in inputs]
+    wide = [widen(x) for x in inputs]
     oracle, baseline = reference(*wide), reference(*inputs)
     moved = [
-        [_nudge(w, x, 10 * d + i, chain) for i, (w, x) in enumerate(zip(wide, inputs, strict=True))] for d in range(4)
+        [nudge(w, x, 10 * d + i, chain) for i, (w, x) in enumerate(zip(wide, inputs, strict=True))] for d in range(4)
     ]
     sensitivity = torch.stack([(reference(*m) - oracle).abs() for m in moved]).amax(0)
     return compare.compare(kernel(*inputs), oracle, baseline, sensitivity=sensitivity)

@@ -162,7 +162,7 @@ def spread(oracle: torch.Tensor, error: torch.Tensor, valid: torch.Tensor, *, qu
         out[valid] = _quantile(values, quantile)
         return out
     picked = oracle[valid]
-    exponent = torch.where(picked == 0, -1074, torch.frexp(picked).exponent).numpy()
+    exponent = torch.where(picked == 0, -1074, torch.frexp(picked).exponent).short().numpy()  # short: sorted by radix
     order = np.argsort(exponent, kind="stable")
     values = values[order]
     _, starts, members, counts = np.unique(exponent[order], return_index=True, return_inverse=True, return_counts=True)

@@ -7,7 +7,6 @@ judges outcomes. Gates hold no state of their own.
 from __future__ import annotations
 
 import hashlib
-import math
 import secrets
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,9 +23,11 @@ from ..task.calling import Calling
 from ..task.contract import strict as strictly
 from ..task.task import TaskSheet, Workload
 from ..task.tensors import FLOATS, TensorSpec
-from . import compare, judging, module_state, postcondition, special
+from . import judging, module_state, postcondition, special, truth
 from .case import Case, Recipe, record
-from .child.session import KernelSession, Limits, Outcome, ReferenceSession, Trouble, folders
+from .child.kernel_session import KernelSession
+from .child.reference_session import ReferenceSession
+from .child.session import Limits, Outcome, Trouble, folders
 from .cotangents import COTANGENTS
 from .finding import Finding
 from .gate import Check
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int], None]
 LOGGED = 128  # calls whose launches are kept
 PLAIN = {"requires_grad", "cotangents", "seed", "observe"}  # options that leave a call as it is
-BIASED = ("all_equal", "constant_rows")  # families whose sums have equal terms
-FEW = 8  # terms of a sum that a chain of additions hardly hurts
-LONG = 2048  # from here on a plain loop's float32 sum leaves the baseline's error behind
 
 
 class Examination:
@@ -213,7 +211,7 @@ class Examination:
         """Begin with the truth of a case, beside what the kernel does meanwhile."""
         held = self._truths.get(id(case))
         if (held is None or held[0] is not case) and self._coming is None:
-            self._coming = case, self._helper.submit(self._truth, case)
+            self._coming = case, self._helper.submit(truth.establish, self, case)
 
     def _wait(self) -> None:
         """For the truth that is on its way, if there is one."""
@@ -227,118 +225,13 @@ class Examination:
         held = self._truths.get(id(case))
         if held is not None and held[0] is case:
             return held[1]
-        return self._keep(case, self._truth(case))
+        return self._keep(case, truth.establish(self, case))
 
     def _keep(self, case: Case, truth: Truth) -> Truth:
         if len(self._truths) > 64:
             self._truths.clear()
         self._truths[id(case)] = (case, truth)
         return truth
-
-    def _truth(self, case: Case) -> Truth:
-        wide = {n: _wide(v) for n, v in case.inputs.items()}
-        state = {n: _wide(v) for n, v in case.state.items()}
-        cotangents = {n: _wide(v) for n, v in case.cotangents.items()} if case.recipe.grad else None
-        options: dict[str, Any] = {"workload": case.recipe.workload, "seed": case.recipe.seed % (1 << 31)}
-        options |= {"requires_grad": case.recipe.wanted} if case.recipe.grad else {}
-        exact = {"inputs": wide, "state": state, "dtype": "float64", "cotangents": cotangents, **options}
-        plain = {"inputs": case.inputs, "state": case.state, "observe": True, **options,
-                 "cotangents": None if cotangents is None else case.cotangents}  # fmt: skip
-        oracle, base, moved = self.reference.run_many([exact, plain, self._moved(case, exact, 0)])
-        if oracle.trouble is not None:
-            if oracle.trouble.kind in ("crash", "timeout", "exit"):
-                self.reopen_reference()
-            return Truth({}, None, {}, {}, {}, None, {}, {}, {}, refused=base.trouble or oracle.trouble)
-        note = "" if base.ok else f"no baseline in {case.recipe.workload.dtype}: {base.trouble}"
-        sensitivity, slope, after = self._sensitivity(case, oracle, moved, exact, scans=_scans(base))
-        return Truth(
-            oracle=oracle.outputs,
-            baseline=base.outputs if base.ok else None,
-            sensitivity=sensitivity,
-            tree=base.tree if base.ok else oracle.tree,
-            oracle_grads=oracle.grads,
-            baseline_grads=base.grads if base.ok else None,
-            inputs_after=oracle.inputs_after,
-            baseline_after=base.inputs_after if base.ok else {},
-            sensitivity_grads=slope,
-            sensitivity_after=after,
-            note=note,
-            alias=base.alias if base.ok else oracle.alias,
-            seen=base.seen if base.ok else oracle.seen,
-        )
-
-    def _sensitivity(
-        self, case: Case, oracle: Outcome, moved: Outcome, exact: dict[str, Any], *, scans: bool
-    ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        """How far outputs, gradients and what the reference leaves in its inputs move under one rounding of the inputs; the
-        largest of several draws where there
-        are few outputs, since one draw of one number is small by luck once in a while."""
-        floats = [o for o in (*oracle.outputs.values(), *oracle.grads.values()) if o.is_floating_point() and o.numel()]
-        runs = [moved]
-        if min((o.numel() for o in floats), default=compare.CROWD) < compare.CROWD:
-            runs += self.reference.run_many([self._moved(case, exact, draw) for draw in (1, 2, 3)])
-        if case.recipe.family in BIASED and (n := self._summed(case, oracle)) >= FEW:
-            runs += self.reference.run_many([self._moved(case, exact, 6, bias=n / (2 * compare.K))])
-        if scans:  # running sums are rounded at every step, in whatever order a kernel adds
-            runs += self.reference.run_many([self._moved(case, exact, draw, scans=True) for draw in (4, 5)])
-        sensitivity: dict[str, torch.Tensor] = {}
-        slope: dict[str, torch.Tensor] = {}
-        left: dict[str, torch.Tensor] = {}
-        for run in runs:
-            pairs = ((sensitivity, run.outputs, oracle.outputs), (slope, run.grads, oracle.grads),
-                     (left, run.inputs_after, oracle.inputs_after))  # fmt: skip
-            for into, now, before in pairs:
-                for n, o in before.items():
-                    if n in now and o.is_floating_point() and now[n].shape == o.shape:
-                        d = (now[n] - o).abs()
-                        into[n] = torch.fmax(into[n], d) if n in into else d
-        return sensitivity, slope, left
-
-    def _summed(self, case: Case, oracle: Outcome) -> int:
-        """How many terms a sum of this case may have: the product of the dims that no output shows."""
-        if self.sheet.outputs:
-            kept = {d for s in self.sheet.outputs.values() for d in special.dims_of(s)}
-        else:
-            sizes = {n for o in oracle.outputs.values() for n in o.shape}
-            kept = {d for d, n in case.dims.items() if n in sizes}
-        return math.prod(n for d, n in case.dims.items() if d not in kept)
-
-    def _moved(
-        self, case: Case, exact: dict[str, Any], draw: int, *, scans: bool = False, bias: float = 0.0
-    ) -> dict[str, Any]:
-        """The oracle's run with its inputs and incoming gradients moved by one rounding; ``scans``: by one rounding of the
-        running sum along their longest axis; ``bias``: all of them upwards, by so many roundings (a sum of equal terms is
-        rounded the same way at every step, so that its error grows with their number n, up to n/2 roundings of the sum:
-        N. Higham, Accuracy and Stability of Numerical Algorithms, 2002, 4.2)."""
-        if bias:
-            up = {n: _raise(v, case.inputs[n], bias) for n, v in exact["inputs"].items()}
-            return {**exact, "inputs": up}
-        moved = {
-            n: _nudge(
-                v,
-                case.inputs[n],
-                self.seed_for("nudge", n, draw),
-                _longest(v) if scans else self._chain(case, n),
-                self._unit(case),
-            )
-            for n, v in exact["inputs"].items()
-        }
-        upstream = exact["cotangents"] and {n: _nudge(v, case.cotangents[n], self.seed_for("nudge up", n, draw))
-                                            for n, v in exact["cotangents"].items()}  # fmt: skip
-        return {**exact, "inputs": moved, "cotangents": upstream}
-
-    def _unit(self, case: Case) -> float:
-        """One rounding of the precision in which plain numbers reach a kernel of this case."""
-        return compare.unit(getattr(torch, case.recipe.workload.dtype or "float32"))
-
-    def _chain(self, case: Case, name: str) -> int | None:
-        """The axis along which a long sum runs: of the dim that the recipe names (``chain``), else of a long dim that no
-        output has."""
-        dim, spec = case.recipe.options().get("chain"), self.sheet.inputs.get(name)
-        if dim is None and self.sheet.outputs:
-            kept = {d for s in self.sheet.outputs.values() for d in special.dims_of(s)}
-            dim = next((d for d, n in case.dims.items() if n >= LONG and d not in kept), None)
-        return special.axis_of(spec, str(dim)) if dim and isinstance(spec, TensorSpec) and spec.shape else None
 
     def reopen_reference(self) -> None:
         """A new child for the reference, after the old one died."""
@@ -449,42 +342,6 @@ class Examination:
         for s in self._kernels.values():
             s.close()
         self._kernels.clear()
-
-
-def _scans(base: Outcome) -> bool:
-    """Whether the reference ran a prefix sum or product."""
-    return any("cumsum" in op or "cumprod" in op for op in base.seen.get("ops", ()))
-
-
-def _longest(v: Any) -> int | None:
-    return max(range(v.dim()), key=lambda i: v.shape[i]) if isinstance(v, torch.Tensor) and v.dim() else None
-
-
-def _wide(v: Any) -> Any:
-    if isinstance(v, torch.Tensor) and v.is_floating_point():
-        return v.double()
-    return v.to(torch.complex128) if isinstance(v, torch.Tensor) and v.is_complex() else v
-
-
-def _nudge(v: Any, original: Any, seed: int, chain: int | None = None, unit: float = compare.ACCUMULATE) -> Any:
-    """A float input moved by one rounding of the accumulation precision, each element up or down at random; a plain float
-    as well, since kernels get those rounded. ``chain``: an axis along which elements are added one after another: there
-    each addition rounds the running sum."""
-    if isinstance(v, float):
-        return v * (1 + (unit if seed % 2 else -unit))
-    if not isinstance(v, torch.Tensor) or not v.is_floating_point():
-        return v
-    signs = torch.randint(0, 2, v.shape, generator=values.generator(seed)) * 2 - 1
-    size = v if chain is None or v.dim() == 0 else torch.fmax(v.abs(), v.cumsum(chain).abs())
-    moved = v + size * signs * compare.unit(original.dtype)
-    return torch.where(torch.isfinite(moved), moved, v)
-
-
-def _raise(v: Any, original: Any, roundings: float) -> Any:
-    """A float tensor made larger in magnitude by so many roundings."""
-    if not isinstance(v, torch.Tensor) or not v.is_floating_point():
-        return v
-    return v * (1 + roundings * compare.unit(original.dtype))
 
 
 def _relative(where: str, kernel: str) -> str:

@@ -14,9 +14,11 @@ from ..errors import TaskError, Unsupported
 from ..kernel import Kernel, languages, read
 from ..task.task import TaskSheet
 from .child.pool import server
-from .child.session import Limits, ReferenceSession, Trouble, folders
+from .child.reference_session import ReferenceSession
+from .child.session import Limits, Trouble, folders
 from .examination import Examination, Progress
 from .gates import all_gates
+from .gates.shapes import TRIED
 from .verdict import Claim, GateReport, Verdict, decide
 
 
@@ -113,11 +115,14 @@ def assemble(exam: Examination, reports: tuple[GateReport, ...], seconds: float)
 
 
 def domain(exam: Examination) -> dict[str, Any]:
-    """What an accept holds on."""
+    """What an accept holds on. ``tried``: the largest size of each dim at which the kernel was run and was right."""
     c = exam.contract
+    given = exam.workload().dims
+    tried = exam.memory.get(TRIED, {})
     return {
         "dtypes": list(exam.dtypes()),
         "dims": {n: [d.low, d.high] if d.sizes is None else list(d.sizes) for n, d in exam.sheet.dims.items()},
+        "tried": {n: max(given.get(n, 0), tried.get(n, 0)) for n in exam.sheet.dims},
         "layouts": "any" if c.layouts == "promised" else "contiguous",
         "empty": c.empty == "promised",
         "special_values": c.nan if c.special_values == "promised" else "finite values only",

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from tilewright.kernel import read
-from tilewright.prove.child.session import KernelSession, Limits, Outcome
+from tilewright.prove.child.kernel_session import KernelSession
+from tilewright.prove.child.session import Limits, Outcome
 from tilewright.task.calling import Calling
 
 HEAD = "import os, sys, time, ctypes, socket, signal, subprocess, torch\n\ndef kernel(x):\n"
