@@ -19,9 +19,9 @@ from ...task.tensors import Scalar
 from ...task.values import DEEP
 from .. import sizes
 from ..case import Case, Recipe
-from ..examination import LONG
 from ..gate import Check, Gate, Tally
 from ..sizes import Sizing
+from ..truth import LONG
 from ..verdict import Claim, Role
 from ._patience import note_cost, patient, seconds
 from ._range import overflow
@@ -33,6 +33,7 @@ MOST = 48
 ESSENTIAL = 40
 HOSTILE = ("far_negative", "all_negative", "shifted_100", "large", *DEEP)
 EXPENSIVE_S = 1.5
+TRIED = "largest sizes tried"
 
 
 class Shapes(Gate):
@@ -78,19 +79,29 @@ class Shapes(Gate):
         exam.ahead(case)
         outcome = exam.run(case)
         note_cost(exam, case, time.monotonic() - started)
-        return exam.judge(case, outcome)
+        result = exam.judge(case, outcome)
+        if not (result.failed or result.skipped or result.silent):
+            note_tried(exam, case)
+        return result
 
     def meaning(self, exam: Examination, tally: Tally) -> str:
-        refused = f", {tally.skipped} refused by the reference" if tally.skipped else ""
+        refused = f", {tally.skipped} beyond the reference" if tally.skipped else ""
         return super().meaning(exam, tally) + refused
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
         if not tally.cases:
             return ()
-        ranges = ", ".join(f"{n} in {d.low}..{d.high}" if d.sizes is None else f"{n} of {list(d.sizes)}"
-                           for n, d in exam.sheet.dims.items())  # fmt: skip
+        tried = exam.memory.get(TRIED, {})
+        largest = ", ".join(f"{n}={size}" for n, size in tried.items())
         strength = f"{tally.cases} sizes against float64, worst {tally.worst:.2g} of the budget"
-        return (Claim(kind="sampled", domain=ranges or "the given shape", strength=strength),)
+        return (Claim(kind="sampled", domain=f"tried up to {largest}" if largest else "the given shape", strength=strength),)
+
+
+def note_tried(exam: Examination, case: Case) -> None:
+    """Remember the largest size of each dim at which the kernel was right."""
+    tried: dict[str, int] = exam.memory.setdefault(TRIED, {})
+    for name, size in case.dims.items():
+        tried[name] = max(size, tried.get(name, 0))
 
 
 def _recipe(exam: Examination, first: Workload, s: Sizing, dtype: str, family: str = "natural") -> Recipe:
