@@ -69,11 +69,17 @@ def verdict(v: Verdict, *, quiet: bool = False) -> None:
 
 def domain(d: dict[str, Any]) -> str:
     """What an accept holds on, in one line."""
-    dims = ", ".join(f"{n} {r[0]}..{r[-1]}" if len(r) == 2 else f"{n} in {r}" for n, r in d.get("dims", {}).items())
+    dims = ", ".join(_range(n, r, d.get("tried", {}).get(n)) for n, r in d.get("dims", {}).items())
     parts = [", ".join(d.get("dtypes", [])), dims, f"{d.get('layouts')} inputs",
              "empty tensors" if d.get("empty") else "no empty tensors", f"special values: {d.get('special_values')}",
              "gradients" if d.get("gradients") else "no gradients", f"contract {d.get('contract')}"]  # fmt: skip
     return "; ".join(p for p in parts if p)
+
+
+def _range(name: str, promised: list[int], tried: int | None) -> str:
+    """``N 1..4096 (tried up to 1025)``: the contract's range, and how much of it was run."""
+    words = f"{name} {promised[0]}..{promised[-1]}" if len(promised) == 2 else f"{name} in {promised}"
+    return words if tried is None or tried >= max(promised, default=0) else f"{words} (tried up to {tried})"
 
 
 def table(v: Verdict) -> Table:

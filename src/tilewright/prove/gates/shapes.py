@@ -94,7 +94,9 @@ class Shapes(Gate):
         tried = exam.memory.get(TRIED, {})
         largest = ", ".join(f"{n}={size}" for n, size in tried.items())
         strength = f"{tally.cases} sizes against float64, worst {tally.worst:.2g} of the budget"
-        return (Claim(kind="sampled", domain=f"tried up to {largest}" if largest else "the given shape", strength=strength),)
+        return (
+            Claim(kind="sampled", domain=f"tried up to {largest}" if largest else "the given shape", strength=strength),
+        )
 
 
 def note_tried(exam: Examination, case: Case) -> None:
