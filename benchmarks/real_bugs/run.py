@@ -168,9 +168,6 @@ repository had and fixed. The kernel of the commit before the fix and of the fix
 `tilewright check` on a machine without a GPU, and through the field's usual check: three random inputs of the first
 workload's shape, `allclose` at 1e-2 (with gradients where the task promises them, of the sum of the output).
 `benchmarks/real_bugs/entries.toml` names the files and commits, `benchmarks/real_bugs/R*/` holds the tasks.
-
-The rows of R06 to R14, R16 to R18, R20 and R22 were measured before the gates `bounds`, `coverage` and `algebra` existed. The
-fixed LayerNorm of R08 is since rejected by `bounds` at sizes above 2³¹ elements, which its task allows.
 """
 FULL = """
 ## Fixed commits under a wider contract
