@@ -108,3 +108,28 @@ def test_no_compiler(folder: Path, tilewright: Run) -> None:
 def test_a_report_that_cannot_be_written(folder: Path, tilewright: Run) -> None:
     (folder / "file").write_text("")
     assert "can't write" in told(tilewright, "check", "problem.py", "right.py", "--json", folder / "file" / "x.json")
+
+
+@pytest.mark.parametrize("command", ["check", "audit", "compare", "corpus", "doctor"])
+def test_reports_are_tried_before_the_work_and_leave_nothing(folder: Path, tilewright: Run, command: str) -> None:
+    """The inputs are missing as well; what is told is the report, so nothing else was looked at before."""
+    arguments = {"check": ["none.py", "none.py"], "compare": ["none.py", "none.py", "-p", "none.py"],
+                 "audit": ["none"], "corpus": ["none"], "doctor": []}[command]  # fmt: skip
+    (folder / "file").write_text("")
+    reports = ["--json", folder / "file" / "x.json"]
+    if command in ("check", "audit"):
+        reports = ["--json", folder / "new" / "a.json", "--junit", folder / "b.xml", "--sarif", folder / "file" / "c"]
+    text = told(tilewright, command, *arguments, *reports)
+    assert "can't write" in text
+    assert "is not a folder" in text
+    assert sorted(p.name for p in folder.iterdir() if "ledger" not in p.name) == [
+        "file", "problem.py", "right.py", "wrong.py"]  # fmt: skip
+    assert "it is a folder" in told(tilewright, command, *arguments, "--json", folder)
+
+
+def test_a_failed_run_leaves_no_report(folder: Path, tilewright: Run) -> None:
+    told(
+        tilewright, "check", "problem.py", "none.py", "--json", folder / "x.json", "--junit", folder / "deep" / "x.xml"
+    )
+    assert not (folder / "x.json").exists()
+    assert not (folder / "deep").exists()

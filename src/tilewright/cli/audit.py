@@ -45,6 +45,7 @@ def command(
     from ..report import junit as junit_report
     from ..report import sarif as sarif_report
 
+    report.must_be_writable(json, junit, sarif)
     pairs = audit.discover(folder, problem_glob, kernel_glob)
     with audit_table.live(len(pairs)) as notice:
         done = audit.audit(pairs, jobs=jobs, ledger=ledger, fresh=fresh, strict=strict, notice=notice, sandbox=sandbox,

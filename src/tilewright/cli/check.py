@@ -22,6 +22,7 @@ def command(
     from .. import report
     from ..api import examine_and_record
 
+    report.must_be_writable(json, junit, sarif)
     result = examine_and_record(
         problem, kernel, strict=strict, every=all_, ledger=ledger, overrides=contract, reference=reference,
         sandbox=sandbox, seed=seed, gate_seconds=gate_seconds, timeout=timeout,

@@ -35,6 +35,7 @@ def command(
     from ..compare import compare
     from ..report import compare_table
 
+    report.must_be_writable(json)
     with report.terminal.live() as show:
         result = compare(
             problem,

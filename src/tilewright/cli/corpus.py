@@ -51,6 +51,7 @@ def command(
     from ..errors import UserError
     from ..report import corpus_table
 
+    report.must_be_writable(json)
     modes = {"both": grading.MODES, "default": ("default",), "strict": ("strict",)}.get(mode)
     if modes is None:
         raise UserError(f"mode is '{mode}'", remedy="use default, strict or both")

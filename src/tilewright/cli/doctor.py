@@ -21,6 +21,7 @@ def command(
     """
     from .. import doctor, report
 
+    report.must_be_writable(json)
     found = doctor.diagnose(policy=sandbox, ledger=ledger, escapes=not quick)
     if json is not None:
         report.write_text(json, jsonlib.dumps(found.as_json(), indent=2))
