@@ -21,6 +21,8 @@ from .gates import all_gates
 from .gates.shapes import TRIED
 from .verdict import Claim, GateReport, Verdict, decide
 
+DECLARED = {"triton": "NVIDIA H200"}  # the device that the façade speaks for: a branch for another one is not taken
+
 
 def open_task(problem: str, *, overrides: str | None = None, reference: str | None = None, limits: Limits | None = None,
               sandbox: str = "best") -> tuple[TaskSheet, ReferenceSession]:  # fmt: skip
@@ -128,4 +130,5 @@ def domain(exam: Examination) -> dict[str, Any]:
         "special_values": c.nan if c.special_values == "promised" else "finite values only",
         "gradients": c.gradients == "promised",
         "contract": "inferred" if c.inferred else "stated",
+        "target": DECLARED.get(exam.kernel.language, ""),
     }

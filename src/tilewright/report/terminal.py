@@ -72,7 +72,8 @@ def domain(d: dict[str, Any]) -> str:
     dims = ", ".join(_range(n, r, d.get("tried", {}).get(n)) for n, r in d.get("dims", {}).items())
     parts = [", ".join(d.get("dtypes", [])), dims, f"{d.get('layouts')} inputs",
              "empty tensors" if d.get("empty") else "no empty tensors", f"special values: {d.get('special_values')}",
-             "gradients" if d.get("gradients") else "no gradients", f"contract {d.get('contract')}"]  # fmt: skip
+             "gradients" if d.get("gradients") else "no gradients", f"contract {d.get('contract')}",
+             f"as on {d['target']}" if d.get("target") else ""]  # fmt: skip
     return "; ".join(p for p in parts if p)
 
 
