@@ -98,6 +98,10 @@ class Elements:
 
     def worst(self, least: float, most: int = 4) -> Enclosure:
         """The first of the elements furthest apart that is different in truth; else what is known of them."""
+        for name, ours in self.reference.items():
+            theirs = self.kernel[name]
+            if ours.is_float != theirs.is_float or (not ours.is_float and not torch.equal(ours.data, theirs.data)):
+                return Enclosure("undecided", output=name, reason=f"'{name}' holds other integers")
         seen = [Enclosure("equal")]
         for output, index in self.apart(least, most):
             seen.append(self.enclose(output, index))

@@ -53,6 +53,7 @@ class Agreement:
     assumptions: list[list[str]] = field(default_factory=list)
     constants: list[list[Any]] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
+    work: int = 0
 
 
 @dataclass
@@ -83,6 +84,7 @@ class Pair:
         self.stores: dict[str, str] = {}
         self.plans: dict[int, Plan] = {}
         self.conditions: set[str] = set()
+        self.work = 0
 
     def values(self, domain: Domain, floats: Mapping[str, Any]) -> dict[str, Value]:
         return {n: Value(floats[n], t.dtype) if t.dtype in TORCH_FLOATS else Value(t, t.dtype)
@@ -128,7 +130,10 @@ class Pair:
             domain = Draw(seed)
             floats = {n: struct(domain.random((t.numel(),)), lambda p: p.reshape(t.shape))  # noqa: B023
                       for n, t in self.inputs.items() if t.dtype in TORCH_FLOATS}  # fmt: skip
-            theirs, ours = self.both(domain, floats)
+            try:
+                theirs, ours = self.both(domain, floats)
+            finally:
+                self.work += domain.work
             total = 0
             for name, mine in ours.items():
                 total += mine.data.shape.numel()

@@ -12,17 +12,28 @@ from ..ir.domains.real import Real
 from ..ir.program import Type
 from .branches import Sites
 
+A_CALL = 2000
+
 
 class Draw(Field):
-    """A field that notes which functions it was asked for."""
+    """A field that notes which functions it was asked for. ``work``: what it took, in elements, and the same on every
+    machine: a call costs as much as ``A_CALL`` elements."""
 
     def __init__(self, seed: int):
         super().__init__(seed)
         self.asked: set[str] = set()
+        self.work = 0
 
     def apply(self, name: str, t: Type, args: tuple[Any, ...], where: str) -> Any:
         self.asked.add(name)
-        return super().apply(name, t, args, where)
+        out = super().apply(name, t, args, where)
+        self.work += A_CALL + out.p.numel()
+        return out
+
+    def dot(self, a: Any, b: Any, c: Any, *rest: Any) -> Any:
+        out = super().dot(a, b, c, *rest)
+        self.work += A_CALL + out.p.numel() * a.p.shape[-1] // 16
+        return out
 
 
 class Numbers(Real):

@@ -36,12 +36,14 @@ CLIMBS = 4
 @dataclass
 class Search:
     """What was looked at: the number of starts and of ascent steps' rounds, the worst difference in real arithmetic,
-    and the cases most worth replaying, best first."""
+    the cases most worth replaying, best first, and those that differ most in float64 (``suspects``). ``cut``: the
+    clock ended it."""
 
     starts: int = 0
     compared: int = 0
     worst: Difference = field(default_factory=Difference)
     candidates: list[tuple[float, dict[str, torch.Tensor]]] = field(default_factory=list)
+    suspects: list[tuple[Difference, dict[str, torch.Tensor]]] = field(default_factory=list)
     climbs: int = 0
     cut: bool = False
 
@@ -106,7 +108,7 @@ def free(exam: Examination, case: Case) -> bool:
 
 
 def look(exam: Examination, child: AlgebraSession, case: Case, seconds: float, most: int = STARTS) -> Search:
-    """Both programs in real arithmetic on many starts."""
+    """Both programs in real arithmetic on ``most`` starts, or until one is plain. ``seconds`` is a backstop."""
     search = Search()
     deadline = time.monotonic() + seconds
     all_starts = starts(exam, case, most)
@@ -122,10 +124,29 @@ def look(exam: Examination, child: AlgebraSession, case: Case, seconds: float, m
             search.starts += 1
             search.compared += d.compared
             scored.append((d.ratio, inputs))
+            if d.relative > 0:
+                search.suspects.append((replace(d, start=search.starts - 1), inputs))
             if d.relative > search.worst.relative:
                 search.worst = replace(d, start=search.starts - 1)
     search.candidates = sorted(scored, key=lambda s: -s[0])[: 2 * CLIMBS]
+    search.suspects.sort(key=lambda s: -s[0].relative)
     return search
+
+
+def confirmed(child: AlgebraSession, search: Search, least: float, most: int) -> tuple[int, int, Difference | None]:
+    """Whether what stands out in float64 is so in truth: the furthest starts enclosed one by one. Returns how many
+    were looked at, how many of those stayed undecided, and the first difference that an enclosure shows."""
+    undecided = 0
+    far = [s for s in search.suspects if s[0].relative > least][:most]
+    for seen, (d, inputs) in enumerate(far, 1):
+        e = child.enclose([inputs], least)[0]
+        if e.status == "different" and (e.output, list(e.index)) == (d.output, d.index):
+            return seen, undecided, d
+        if e.status == "different":
+            return seen, undecided, replace(d, relative=min(e.relative, d.relative), output=e.output,
+                                            index=list(e.index), kernel=e.kernel, reference=e.reference)  # fmt: skip
+        undecided += e.status == "undecided"
+    return len(far), undecided, None
 
 
 def climb(exam: Examination, child: AlgebraSession, case: Case, search: Search, seconds: float) -> None:

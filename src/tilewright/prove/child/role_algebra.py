@@ -46,9 +46,10 @@ class Role:
         """Both in the field, one draw for each of ``seeds``."""
         assert self.pair is not None
         try:
-            return {"field": vars(self.pair.field(head["seeds"]))}, []
+            seen = self.pair.field(head["seeds"])
         except Unsupported as e:
-            return {"field": vars(equivalence.Agreement("unsupported", reason=e.what, where=e.where or ""))}, []
+            seen = equivalence.Agreement("unsupported", reason=e.what, where=e.where or "")
+        return {"field": {**vars(seen), "work": self.pair.work}}, []
 
     def on_real(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Both in real arithmetic on each bundle's inputs."""

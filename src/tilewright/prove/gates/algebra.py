@@ -17,10 +17,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ...errors import TilewrightError, Unsupported
+from ...ir.domains.symbolic_words import Words
 from .. import witness
 from ..case import Case
 from ..child.algebra_session import AlgebraSession
-from ..equivalence import Agreement
+from ..equivalence import Agreement, Difference
 from ..gate import Check, Gate, Tally
 from ..traced_calls import recipes, traces, with_parameters
 from ..verdict import Claim, GateReport, Role
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 DRAWS = 3
-SECONDS = 3.0
-LAUNCH_S = 20.0
-LOOK_S, CLIMB_S = 8.0, 8.0
+WORK = 25_000_000  # elements, as number_systems.Draw counts them: what decides how many cases are looked at
+SECONDS, LAUNCH_S, LOOK_S, CLIMB_S = 40.0, 60.0, 60.0, 40.0  # backstops: what they cut off is said
 EQUAL_REAL = 1e-12
 FEW = 20
+SUSPECTS, ENCLOSED = 8, 12
+LONGEST = 320
 
 
 @dataclass
@@ -46,6 +48,12 @@ class Notes:
     in_real: list[str] = field(default_factory=list)
     starts: int = 0
     worst: float = 0.0
+    work: int = 0
+    clock: str = ""
+    dismissed: int = 0
+    enclosed: int = 0
+    widest: float = 0.0
+    open: str = ""
     reasons: list[str] = field(default_factory=list)
     conditions: set[str] = field(default_factory=set)
     assumptions: set[str] = field(default_factory=set)
@@ -86,7 +94,7 @@ class Algebra(Gate):
                 continue
 
     def run(self, exam: Examination) -> GateReport:
-        """Case by case until one differs, none is left, or the time is up."""
+        """Case by case until one differs, none is left, or enough work is done (or, as a backstop, the time is up)."""
         started = time.monotonic()
         role = self.role(exam)
         if reason := self.absent(exam):
@@ -95,7 +103,10 @@ class Algebra(Gate):
         exam.memory[self.name] = notes = Notes()
         try:
             for case in self.cases(exam):
+                if notes.work > WORK:
+                    break
                 if time.monotonic() - started > SECONDS and (tally.cases or tally.silent):
+                    notes.clock = f"stopped by the clock after {tally.cases + len(tally.silent)} sizes"
                     break
                 exam.progress(self.name, tally.cases)
                 result = self.check(exam, case)
@@ -151,6 +162,7 @@ class Algebra(Gate):
             return Check(silent=f"the trace does not explain the result: {why}")
         seeds = [exam.seed_for("field", str(case), i) % (1 << 62) for i in range(DRAWS)]
         seen = child.field(seeds)
+        notes.work += seen.work
         notes.conditions |= {_short(c) for c in seen.conditions}
         notes.assumptions |= {f"{what} ({_short(where)})" for where, what in seen.assumptions}
         notes.functions |= set(seen.functions)
@@ -176,33 +188,64 @@ class Algebra(Gate):
         most = FEW if notes.in_real else witness.STARTS
         search = witness.look(exam, child, case, LOOK_S, most)
         exam.memory[f"{self.name} search"] = search
-        worst = search.worst
+        worst: Difference | None = search.worst
         why = (
             f"{seen.reason}{f' at {_short(seen.where)}' if seen.where else ''}" if seen.status == "unsupported" else ""
         )
-        if worst.relative <= EQUAL_REAL:
+        sure = ""
+        if search.worst.relative > EQUAL_REAL:
+            looked, undecided, worst = witness.confirmed(child, search, EQUAL_REAL, SUSPECTS)
+            if worst is None and undecided:
+                worst = search.worst
+            elif worst is None:
+                notes.dismissed += looked
+            else:
+                sure = " (enclosed: it is no rounding)"
+        if search.worst.relative <= EQUAL_REAL or worst is None:
             if not search.compared:
                 return Check(silent=why or "nothing to compare in real arithmetic")
             if search.starts < most:
                 why = why or f"{seen.count} of {seen.total} elements differ at {_short(seen.where)}"
-                return Check(silent=f"only {search.starts} of {most} starts fit the time (field: {why})")
+                return Check(silent=f"only {search.starts} of {most} starts before the clock ended it (field: {why})")
             notes.in_real.append(str(case))
             notes.starts = max(notes.starts, search.starts)
-            notes.worst = max(notes.worst, worst.relative)
+            notes.worst = max(notes.worst, min(search.worst.relative, EQUAL_REAL))
             notes.reasons.append(why or "the field knows too few laws of what differs there")
+            self._enclose(exam, case, child, notes)
             return self._branches(exam, case, child)
-        where = worst.where or seen.where
+        return self._difference(case, child, seen, search, worst, sure)
+
+    def _enclose(self, exam: Examination, case: Case, child: AlgebraSession, notes: Notes) -> None:
+        """One element on each of some hostile starts, enclosed."""
+        chosen = witness.starts(exam, case, ENCLOSED if not notes.enclosed else 1)
+        for e in child.enclose(chosen, picks=[int(exam.seed_for("enclosed", i) % 65521) for i in range(len(chosen))]):
+            if e.status == "equal":
+                notes.enclosed += 1
+                notes.widest = max(notes.widest, e.relative)
+            else:
+                notes.open = notes.open or e.reason
+
+    def _difference(self, case: Case, child: AlgebraSession, seen: Agreement, search: witness.Search,
+                    worst: Difference, sure: str) -> Check:  # fmt: skip
+        """What differs, in words where they can be found, and by how much."""
         many = f"{seen.count} of {seen.total} elements differ in the field; " if seen.status == "different" else ""
+        told = _words(case, child, search, worst)
+        at = f" ({_short(told.where)})" if told.where else ""
+        size = (
+            f"{many}largest relative difference found in real arithmetic {worst.relative:.2g} at "
+            f"{worst.output}{worst.index}, {search.starts} starts{sure}"
+        )
+        long = len(told.text) > LONGEST
         return Check(
-            cls="deviates", where=where, error=worst.relative,
-            summary=f"another formula than the reference's: {many}largest relative difference found in real arithmetic "
-            f"{worst.relative:.2g} at {worst.output}{worst.index}, {search.starts} starts",
-            expected=f"{worst.reference:.17g}", got=f"{worst.kernel:.17g}",
+            cls="deviates", where=worst.where or seen.where, error=worst.relative,
+            summary=f"another formula than the reference's: {f'{told.text}{at}; ' if told.text and not long else ''}{size}",
+            expected=f"{worst.reference:.17g}", got=f"{worst.kernel:.17g}", detail=f"{told.text}{at}" if long else "",
         )  # fmt: skip
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
         notes: Notes = exam.memory[self.name]
         extra = f"; on the path taken at {', '.join(sorted(notes.conditions))}" if notes.conditions else ""
+        extra += f"; {notes.clock}" if notes.clock else ""
         extra += f"; assuming {', '.join(sorted(notes.assumptions))}" if notes.assumptions else ""
         made = []
         if notes.in_field:
@@ -210,8 +253,8 @@ class Algebra(Gate):
                               strength=f"{DRAWS} draws in a field of 23 bits, {_bound(notes.functions)}"))  # fmt: skip
         if notes.in_real:
             made.append(Claim(kind="real", domain=f"hostile values, at {'; '.join(notes.in_real)}{extra}",
-                              strength=f"{notes.starts} starts, largest relative difference {notes.worst:.1g} "
-                              f"(the field does not decide: {notes.reasons[0]})"))  # fmt: skip
+                              strength=f"{notes.starts} starts, largest relative difference {notes.worst:.1g}"
+                              f"{_enclosed(notes)} (the field does not decide: {notes.reasons[0]})"))  # fmt: skip
         return tuple(made)
 
     def meaning(self, exam: Examination, tally: Tally) -> str:
@@ -221,6 +264,33 @@ class Algebra(Gate):
         parts = [f"{len(notes.in_field)} in the field"] * bool(notes.in_field)
         parts += [f"{len(notes.in_real)} in real arithmetic"] * bool(notes.in_real)
         return f"equal at {' and '.join(parts)}" if parts else ""
+
+
+def _enclosed(notes: Notes) -> str:
+    """What enclosures say beside float64."""
+    parts = []
+    if notes.enclosed:
+        parts.append(f"{notes.enclosed} elements of hostile starts enclosed: equal to {max(notes.widest, 1e-300):.0e}")
+    elif notes.open:
+        parts.append(f"not enclosed: {notes.open}")
+    if notes.dismissed:
+        parts.append(f"{notes.dismissed} differences in float64 enclosed: none is one")
+    return "".join(f", {p}" for p in parts)
+
+
+def _words(case: Case, child: AlgebraSession, search: witness.Search, worst: Difference) -> Words:
+    """The first terms that differ: on the case's own inputs, which are generic, else where the difference was seen."""
+    index = worst.index or []
+    seen = next((inputs for d, inputs in search.suspects if d.start == worst.start), None)
+    for inputs in (witness.symbolic(case), seen):
+        if inputs is not None and worst.output:
+            try:
+                told = child.words(inputs, worst.output, index)
+            except Unsupported:
+                continue
+            if told.text:
+                return told
+    return Words("")
 
 
 EXP = {"exp", "exp2", "exp10", "expm1", "sigmoid", "tanh", "sinh", "cosh"}
