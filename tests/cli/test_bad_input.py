@@ -32,7 +32,39 @@ def test_syntax_errors_name_file_and_line(folder: Path, tilewright: Run) -> None
     assert "bad.py:3" in text
     assert "syntax error" in text
     (folder / "bad_problem.py").write_text("TASK = (\n")
-    assert "bad_problem.py" in told(tilewright, "check", "bad_problem.py", "right.py")
+    assert "bad_problem.py:1" in told(tilewright, "check", "bad_problem.py", "right.py")
+
+
+def test_syntax_errors_show_the_line_with_a_caret(folder: Path, tilewright: Run) -> None:
+    (folder / "bad.py").write_text("import torch\n\ndef kernel(x):\n    return x +* 2\n")
+    (folder / "mine.py").write_text("def f(:\n")
+    (folder / "imports.py").write_text("import mine\n" + PROBLEM)
+    for problem, kernel, place, line, caret in (
+        ("problem.py", "bad.py", "bad.py:4", "    return x +* 2", "              ^"),
+        ("bad.py", "right.py", "bad.py:4", "    return x +* 2", "              ^"),
+        ("imports.py", "right.py", "mine.py:1", "    def f(:", "          ^"),
+    ):
+        done = tilewright("check", problem, kernel)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert place in done.stderr
+        assert f"{line}\n{caret}\n" in done.stderr, done.stderr
+        assert "\nTry: " in done.stderr
+
+
+def test_a_null_byte(folder: Path, tilewright: Run) -> None:
+    (folder / "bad.py").write_text("import torch\n\0\n")
+    for arguments in (("problem.py", "bad.py"), ("bad.py", "right.py")):
+        assert "null bytes" in told(tilewright, "check", *arguments)
+
+
+def test_a_folder_for_a_kernel(folder: Path, tilewright: Run) -> None:
+    (folder / "kernels").mkdir()
+    assert "holds no kernel file" in told(tilewright, "check", "problem.py", "kernels")
+    (folder / "kernels" / "first.py").write_text("")
+    text = told(tilewright, "check", "problem.py", "kernels")
+    assert "kernel 'kernels' is a folder" in text
+    assert "it holds first.py" in text
+    assert "tilewright audit kernels" in text
 
 
 def test_no_entry_point(folder: Path, tilewright: Run) -> None:

@@ -8,9 +8,10 @@ import hashlib
 from pathlib import Path
 
 from ..errors import KernelError
-from ..task.syntax import parse
+from ..task.syntax import parse, shown
 from ..task.tensors import Model
 
+CUDA_COMPILERS = ("load_inline", "cpp_extension", "_compile_kernel(", "RawKernel(", "RawModule(")
 ENTRIES = ("ModelNew", "custom_kernel", "kernel", "run", "candidate", "forward")
 
 
@@ -25,6 +26,11 @@ class Kernel(Model):
     text: str
     destination: bool = False
 
+    @property
+    def raw(self) -> bool:
+        """Whether it takes contiguous buffers and plain numbers, as C does: no module, no gradients of its own."""
+        return self.language == "native" or self.path.endswith((".cu", ".cuh"))
+
     def sha256(self) -> str:
         """Identity over all files, entry and language."""
         key = "\n".join(f"{n} {h}" for n, h in sorted(self.files.items())) + f"\n{self.language}::{self.entry}"
@@ -38,6 +44,9 @@ def read(spec: str, language: str | None = None) -> Kernel:
     """
     name, _, entry = spec.partition("::")
     path = Path(name)
+    if path.is_dir():
+        raise KernelError(f"kernel '{name}' is a folder", detail=_kernels_in(path),
+                          remedy=f"name one file in it, or check them all: tilewright audit {name}")  # fmt: skip
     if not path.is_file():
         raise KernelError(
             f"kernel file '{name}' does not exist", remedy="check the path; a kernel is FILE or FILE::ENTRY"
@@ -58,6 +67,12 @@ def read(spec: str, language: str | None = None) -> Kernel:
                   files={path.name: hashlib.sha256(raw).hexdigest()}, text=text)  # fmt: skip
 
 
+def _kernels_in(folder: Path) -> str | None:
+    """The files of a folder that may be kernels, for a message."""
+    found = sorted(p.name for p in folder.iterdir() if p.suffix in (".py", ".c", ".cu", ".json"))
+    return f"it holds {', '.join(found[:6])}{', …' if len(found) > 6 else ''}" if found else "it holds no kernel file"
+
+
 def detect(path: Path, text: str) -> str:
     """Language of a source file: by suffix, then by what a Python file imports."""
     if path.suffix in (".c", ".h"):
@@ -69,7 +84,7 @@ def detect(path: Path, text: str) -> str:
     imports = {a.name.split(".")[0] for n in ast.walk(_parse(path, text)) if isinstance(n, ast.Import) for a in n.names}
     imports |= {n.module.split(".")[0] for n in ast.walk(_parse(path, text))
                 if isinstance(n, ast.ImportFrom) and n.module}  # fmt: skip
-    if "load_inline" in text or "cpp_extension" in text:
+    if any(word in text for word in CUDA_COMPILERS):
         return "cuda"
     return "triton" if "triton" in imports else "torch"
 
@@ -78,8 +93,10 @@ def _parse(path: Path, text: str) -> ast.Module:
     try:
         return parse(text, filename=str(path))
     except SyntaxError as e:
-        raise KernelError(f"syntax error: {e.msg}", where=f"{path}:{e.lineno}",
-                          detail=(e.text or "").rstrip("\n")) from None  # fmt: skip
+        raise KernelError(f"syntax error: {e.msg}", where=f"{path}:{e.lineno}", detail=shown(e),
+                          remedy="repair that line of the kernel file, then run the same command again") from None  # fmt: skip
+    except ValueError as e:  # a null byte
+        raise KernelError(f"kernel file '{path}' is no Python source: {e}") from None
 
 
 def _named(path: Path, text: str, entry: str) -> str:

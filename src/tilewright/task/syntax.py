@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import threading
+import traceback
 from functools import lru_cache
 
 _lock = threading.Lock()
@@ -24,3 +25,9 @@ def expression(source: str) -> ast.expr:
     """Syntax tree of one expression; shared, so not to be changed. Raises SyntaxError."""
     with _lock:
         return ast.parse(source, mode="eval").body
+
+
+def shown(error: SyntaxError) -> str:
+    """The line at fault with a caret under the place, as Python shows it; empty where the line is not known."""
+    lines = traceback.format_exception_only(error)
+    return "".join(lines[1:-1]).rstrip("\n")

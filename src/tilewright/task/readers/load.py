@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TaskError, TilewrightError
+from ..syntax import shown
 from . import constants
 from .device import NO_CUDA, on_this_machine
 
@@ -38,6 +39,7 @@ def user_code(path: Path, what: str) -> Iterator[None]:
                             remedy="build tensors on the device of the inputs, without device='cuda', or run this "
                             "where a CUDA device is present") from e  # fmt: skip
         raise TaskError(f"{what} raised {type(e).__name__}: {first}", where=where,
+                        detail=shown(e) if isinstance(e, SyntaxError) else None,
                         remedy="make the problem file run by itself first") from e  # fmt: skip
 
 
@@ -81,8 +83,10 @@ class UserModule:
         try:
             self.tree = ast.parse(text, filename=str(self.path))
         except SyntaxError as e:
-            raise TaskError(f"syntax error: {e.msg}", where=f"{self.path}:{e.lineno}",
-                            detail=(e.text or "").rstrip("\n")) from None  # fmt: skip
+            raise TaskError(f"syntax error: {e.msg}", where=f"{self.path}:{e.lineno}", detail=shown(e),
+                            remedy="repair that line of the problem file, then run the same command again") from None  # fmt: skip
+        except ValueError as e:  # a null byte
+            raise TaskError(f"problem file '{path}' is no Python source: {e}") from None
         self.constants = constants.find(self.tree)
         self._imported = False
 

@@ -19,6 +19,7 @@ from ...errors import TaskError
 from ..calling import Calling
 from ..overrides import Overrides, beside, load
 from ..task import TaskSheet, Workload
+from .load import UserModule
 from .workloads import Budget
 
 
@@ -93,6 +94,8 @@ def read(
             changes = load(found) if found else Overrides()
             source: Source = reader.read(problem, entry, changes, budget or Budget())
             return source
+    if problem.suffix == ".py":
+        UserModule(problem)  # a file that can't be parsed has no form: say that instead
     raise TaskError(
         f"'{name}' is no problem that Tilewright can read",
         detail="\n".join(f"  {n}: {(m.__doc__ or '').strip().splitlines()[0]}" for n, m in known.items()),
