@@ -61,3 +61,13 @@ class Unsupported(TilewrightError):
 
 class InternalError(TilewrightError):
     """A promise inside Tilewright was broken."""
+
+
+LONGEST = 400  # characters of somebody else's message that are repeated
+
+
+def brief(text: str, rest: str) -> str:
+    """Somebody else's message, cut where it is endless. ``rest``: where the whole of it can be seen."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST].rstrip()} … (cut after {LONGEST} of {len(text):,} characters; the rest: {rest})"

@@ -165,3 +165,20 @@ def test_a_failed_run_leaves_no_report(folder: Path, tilewright: Run) -> None:
     )
     assert not (folder / "x.json").exists()
     assert not (folder / "deep").exists()
+
+
+def test_an_endless_message_of_the_reference_is_cut(folder: Path, tilewright: Run) -> None:
+    (folder / "model.py").write_text(MODEL.format(body="(_ for _ in ()).throw(ValueError('many words ' * 100_000))"))
+    (folder / "new.py").write_text("import torch.nn as nn\nclass ModelNew(nn.Module):\n    pass\n")
+    text = told(tilewright, "check", "model.py", "new.py")
+    assert "ValueError: many words many words" in text
+    assert "the rest: run model.py by itself" in text
+    assert len(text) < 2000
+
+
+def test_an_endless_message_of_the_kernel_is_cut(folder: Path, tilewright: Run) -> None:
+    (folder / "loud.py").write_text("def kernel(x):\n    raise ValueError('many words ' * 100_000)\n")
+    done = tilewright("check", "problem.py", "loud.py", "-q")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "the rest: the detail of the finding" in done.stdout
+    assert len(done.stdout) < 2000

@@ -94,7 +94,7 @@ def _parse(path: Path, text: str) -> ast.Module:
         return parse(text, filename=str(path))
     except SyntaxError as e:
         raise KernelError(f"syntax error: {e.msg}", where=f"{path}:{e.lineno}", detail=shown(e),
-                          remedy="repair that line of the kernel file, then run the same command again") from None  # fmt: skip
+                          remedy="repair that line of the kernel file") from None  # fmt: skip
     except ValueError as e:  # a null byte
         raise KernelError(f"kernel file '{path}' is no Python source: {e}") from None
 

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import importlib.util
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import TaskError, Unsupported
+from ..errors import TaskError, Unsupported, brief
 from ..kernel import Kernel, languages, read
 from ..task.task import TaskSheet
 from .child.pool import server
 from .child.reference_session import ReferenceSession
 from .child.session import Limits, Trouble, folders
+from .device import machine
+from .device.examination import DeviceExamination, untried
 from .examination import Examination, Progress
 from .gates import all_gates
 from .gates.shapes import TRIED
@@ -46,7 +49,9 @@ def open_task(problem: str, *, overrides: str | None = None, reference: str | No
 def _problem_words(t: Trouble) -> str:
     if t.kind in ("crash", "timeout", "exit", "protocol"):
         return f"reading the problem failed: {t.message}"
-    return t.message if t.type == "TaskError" else f"the problem file raises {t.type}: {t.message}"
+    if t.type == "TaskError":
+        return t.message
+    return f"the problem file raises {t.type}: {brief(t.message, 'run the problem file by itself')}"
 
 
 def check(
@@ -62,16 +67,20 @@ def check(
     sandbox: str = "best",
     gate_seconds: float = 20.0,
     progress: Progress | None = None,
+    device: str = "cpu",
 ) -> tuple[Verdict, Examination]:
-    """Examine a kernel. Returns the verdict, and the examination with the tensors of its findings."""
+    """Examine a kernel. Returns the verdict, and the examination with the tensors of its findings. ``device``: ``cpu``
+    (evaluated here) or ``cuda``."""
     started = time.monotonic()
+    place = None if device == "cpu" else machine.start(machine.named(device), sandbox=sandbox, limits=limits)
     if isinstance(kernel, str):
         kernel = read(kernel)
     if importlib.util.find_spec(f"{languages.__name__}.{kernel.language}") is None:
         raise Unsupported(f"kernels in '{kernel.language}' can't be checked yet", where=kernel.path,
-                          remedy="check its Triton, torch or C form; CUDA C++ needs a device")  # fmt: skip
+                          remedy="check its Triton, torch, C or CUDA C++ form")  # fmt: skip
     sheet, session = open_task(problem, overrides=overrides, reference=reference, limits=limits, sandbox=sandbox)
-    exam = Examination(sheet, kernel, session, strict=strict, seed=seed, limits=limits, sandbox=sandbox,
+    opened = Examination if place is None else partial(DeviceExamination, place)
+    exam = opened(sheet, kernel, session, strict=strict, seed=seed, limits=limits, sandbox=sandbox,
                        gate_seconds=gate_seconds, progress=progress)  # fmt: skip
     try:
         reports = run_gates(exam, every=all_gates_run)
@@ -85,7 +94,7 @@ def run_gates(exam: Examination, *, every: bool = False) -> tuple[GateReport, ..
     """All gates in order; stops at the first certain rejection unless ``every``."""
     reports: list[GateReport] = []
     for gate in all_gates():
-        report = gate.run(exam)
+        report = untried(exam, gate) or gate.run(exam.at(gate))
         reports.append(report)
         certain = report.role != "advisory" and report.status == "fail" and any(f.replays for f in report.findings)
         if certain and not every:
@@ -108,6 +117,7 @@ def assemble(exam: Examination, reports: tuple[GateReport, ...], seconds: float)
         kernel_sha256=exam.kernel.sha256(),
         task_sha256=exam.sheet.sha256(),
         language=exam.kernel.language,
+        device="cpu" if exam.place is None else exam.place.target,
         mode="strict" if exam.strict else "default",
         sandbox=exam.sealed,
         seconds=seconds,

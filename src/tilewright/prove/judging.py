@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..errors import EnvironmentProblem
+from ..errors import EnvironmentProblem, brief
 from ..task.contract import Tolerance
 from ..task.tree import shape_of
 from . import compare
@@ -57,7 +57,7 @@ def trouble(outcome: Outcome) -> Check | None:
     detail = "\n".join(x for x in (t.trace.strip(), t.output.strip()) if x)
     return Check(
         cls="cheat" if cheat else "wrong",
-        summary=f"{what}: {t}",
+        summary=f"{what}: {brief(str(t), 'the detail of the finding, as tilewright show prints it')}",
         where=t.where,
         expected="a result",
         got=what,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ...errors import TaskError, TilewrightError
+from ...errors import TaskError, TilewrightError, brief
 from ..syntax import shown
 from . import constants
 from .device import NO_CUDA, on_this_machine
@@ -32,7 +32,7 @@ def user_code(path: Path, what: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as e:
         text = str(e).strip()
-        first = text.splitlines()[0] if text else ""
+        first = brief(text.splitlines()[0], f"run {path.name} by itself") if text else ""
         where = frame_of(e, path)
         if any(sign in text for sign in NO_CUDA):
             raise TaskError(f"{what} needs CUDA, which this machine does not have", where=where, detail=first,
@@ -84,7 +84,7 @@ class UserModule:
             self.tree = ast.parse(text, filename=str(self.path))
         except SyntaxError as e:
             raise TaskError(f"syntax error: {e.msg}", where=f"{self.path}:{e.lineno}", detail=shown(e),
-                            remedy="repair that line of the problem file, then run the same command again") from None  # fmt: skip
+                            remedy="repair that line of the problem file") from None  # fmt: skip
         except ValueError as e:  # a null byte
             raise TaskError(f"problem file '{path}' is no Python source: {e}") from None
         self.constants = constants.find(self.tree)
