@@ -1,0 +1,37 @@
+"""``tilewright report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import _options as o
+
+Ids = Annotated[
+    list[str],
+    typer.Argument(help="Ids of measurements and verdicts, or JSON files that --json wrote.", metavar="ID..."),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", help="Write one static HTML file: no script, nothing fetched.", metavar="FILE"),
+]
+
+
+def command(ids: Ids, html: Html = None, ledger: o.LedgerPath = None) -> None:
+    """Show measurements and verdicts side by side, in the terminal or as one HTML file.
+
+    Exit code: 0 shown, 2 an error.
+    """
+    from .. import report
+    from ..report import html as page
+    from ..report import records
+
+    items = records.read_all(ids, ledger)
+    if html is None:
+        records.show(items)
+        return
+    report.write_text(html, page.render(items))
+    if str(html) != "-":
+        typer.echo(f"written: {html}", err=True)

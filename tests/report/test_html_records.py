@@ -1,0 +1,69 @@
+"""``tilewright report``: what it shows, from which ids and files, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tilewright.cli import run
+from tilewright.errors import UserError
+from tilewright.ledger import Ledger
+from tilewright.report import records
+
+from . import made_up
+from .test_html import verdict
+
+
+def write(path: Path, *items: object) -> str:
+    path.write_text(json.dumps([json.loads(i.model_dump_json()) for i in items]))  # type: ignore[attr-defined]
+    return str(path)
+
+
+def test_files_of_measurements_and_verdicts(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.json", made_up.faster(), verdict())
+    found = records.read_all([file], None)
+    assert found == [made_up.faster(), verdict()]
+    assert run(["report", file, "--html", str(tmp_path / "out" / "r.html")]) == 0
+    assert "Faster" in (tmp_path / "out" / "r.html").read_text()
+
+
+def test_the_terminal_form(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "150")
+    assert run(["report", write(tmp_path / "a.json", made_up.faster(), made_up.refused(), made_up.even())]) == 0
+    out = capsys.readouterr().out
+    for part in ("FASTER  kernel.py  for silu_mul", "Slower at M=128 N=100000 (0.930×).", "compile *",
+                 "REFUSED  remembers.c", "NO MEASURABLE GAIN", "unavailable baseline max-autotune: no g++",
+                 "3 of 4 hidden workloads"):  # fmt: skip
+        assert part in out, part
+    line = next(ln for ln in out.splitlines() if ln.startswith("M=128") and "compile" in ln)
+    assert line.index("●") < line.index("│"), "a slower kernel lies left of 1"
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("{", "not JSON"), ("[]", "empty list"), ('{"a": 1}', "neither a measurement nor a verdict"),
+    ('{"answer": "faster"}', "a measurement in a form that this version can't read"),
+    ('{"verdict": "perhaps"}', "a verdict in a form that this version can't read"),
+])  # fmt: skip
+def test_files_that_hold_something_else(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(text)
+    with pytest.raises(UserError, match=message) as e:
+        records.read_all([str(file)], None)
+    assert str(file) in str(e.value)
+
+
+def test_unknown_ids_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = ["--ledger", str(tmp_path / "ledger.sqlite")]
+    assert run(["report", "abcdef", *ledger]) == 2
+    assert "has no record 'abcdef'" in capsys.readouterr().err
+    assert run(["report", str(tmp_path / "absent.json"), *ledger]) == 2
+    assert "can't read" in capsys.readouterr().err
+
+
+def test_what_is_neither_measurement_nor_verdict(tmp_path: Path) -> None:
+    book = Ledger.open(tmp_path / "ledger.sqlite")
+    run_id = book.audit({"a": 1}, {"x": "0"}).id
+    with pytest.raises(UserError, match="is the audit"):
+        records.from_ledger(book, run_id)
