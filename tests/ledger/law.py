@@ -69,3 +69,10 @@ def search(ledger, kind="measured"):
     run.proposed(0, proposal)
     run.told(Node(number=0, parent=None, proposal=proposal, failure=Failure(kind="compile", message="no")))
     return run
+
+
+def spend(ledger, times=1, purpose="a search"):
+    """Hidden workloads spent on something."""
+    from tilewright.ledger import measurements
+
+    return [measurements.spend_hidden(ledger.store, purpose, "k" * 64, "t" * 64, {}) for _ in range(times)]

@@ -7,7 +7,7 @@ import pytest
 from tilewright.errors import LedgerError
 from tilewright.ledger import Ledger
 
-from .law import COLUMNS, PROTOCOL_SHA, TABLES, UNLAWFUL, lawful, name_of, search
+from .law import COLUMNS, PROTOCOL_SHA, TABLES, UNLAWFUL, lawful, name_of, search, spend
 from .samples import Sample
 
 
@@ -63,6 +63,7 @@ def full(ledger, raw, row):
     audit = ledger.audit({"dir": "x"}, {"a": "1"})
     audit.start("a")
     search(ledger)
+    spend(ledger)
     for table in TABLES:
         assert raw.execute(f"SELECT count(*) FROM {table}").fetchone()[0] > 0, table
     return raw

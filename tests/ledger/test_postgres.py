@@ -16,7 +16,7 @@ from alembic.migration import MigrationContext
 from tilewright.errors import LedgerError
 from tilewright.ledger import Ledger, lawfulness, models, store
 
-from .law import COLUMNS, PROTOCOL_SHA, TABLES, UNLAWFUL, lawful, name_of, search
+from .law import COLUMNS, PROTOCOL_SHA, TABLES, UNLAWFUL, lawful, name_of, search, spend
 from .samples import Sample
 from .test_writers import PREAMBLE
 
@@ -87,6 +87,7 @@ def test_records_are_never_changed(ledger, engine, row, table):
     measure(engine, row[0])
     ledger.audit({"dir": "x"}, {"a": "1"}).start("a")
     search(ledger)
+    spend(ledger)
     before = count(engine, table)
     assert before > 0
     column = models.Base.metadata.tables[table].columns.keys()[-1]

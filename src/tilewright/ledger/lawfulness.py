@@ -6,7 +6,7 @@
 4. A measurement names its machine, and the machine's state is a non-empty JSON object.
 5. A measurement's protocol is registered.
 
-``search_law.py`` adds what holds for the records of a search.
+``search_law.py`` adds what holds for the records of a search, ``hidden_law.py`` for hidden workloads that were spent.
 
 Triggers rather than constraints carry the law, because SQLite lets any connection switch foreign keys and CHECKs off;
 the constraints of ``models.py`` stand beside them. SQLite's ``INSERT OR REPLACE`` deletes without firing DELETE
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, text
 
-from . import search_law
+from . import hidden_law, search_law
 from .append_only import MARK, postgresql, sqlite
 
 FIRST: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -28,7 +28,7 @@ FIRST: dict[str, tuple[tuple[str, ...], ...]] = {
     "audit_events": (("seq",),), "protocols": (("sha256",),), "measurements": (("seq",), ("id",)),
 }  # fmt: skip
 """The record tables of schema 0001, each with the keys under which a row is one of a kind."""
-KEYS = FIRST | search_law.KEYS
+KEYS = FIRST | search_law.KEYS | hidden_law.KEYS
 """All record tables."""
 
 VARIATION_CAP = 0.05
@@ -54,7 +54,12 @@ def law(dialect: str) -> list[str]:
 def trigger_names(dialect: str) -> set[str]:
     """Names of the triggers that a lawful database has."""
     kinds = ("no_update", "no_delete", "no_truncate" if dialect == "postgresql" else "no_replace")
-    return {f"{table}_{kind}" for table in KEYS for kind in kinds} | {"measurements_lawful"} | search_law.TRIGGERS
+    return (
+        {f"{table}_{kind}" for table in KEYS for kind in kinds}
+        | {"measurements_lawful"}
+        | search_law.TRIGGERS
+        | hidden_law.TRIGGERS
+    )
 
 
 def missing(connection: Connection) -> set[str]:

@@ -38,10 +38,12 @@ class Protocol(Model):
     """Largest coefficient of variation of the block medians of the paired ratio."""
     blocks_least: int = 12
     blocks_most: int = 60
-    calls_least: int = 3
-    """Timed calls of a turn at least (a block has two turns of each arm)."""
+    blocks_few: int = 6
+    """With fewer blocks than this when the time is over, the answer is too noisy."""
+    calls_least: int = 5
+    """Timed calls of a turn at least; a block in which an arm has fewer undisturbed ones in both turns is dropped."""
     calls_most: int = 40
-    turn_seconds: float = 0.01
+    turn_seconds: float = 0.015
     """A turn makes as many calls as fit, within the limits above."""
     settle_calls: int = 2
     """Untimed calls at the start of a turn."""

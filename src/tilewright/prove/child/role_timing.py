@@ -5,8 +5,8 @@ end by its own clock, and nothing that this process says is needed for a time. W
 with all signals blocked; what a candidate could still do in its own process, ``docs/bench.md`` tells.
 
     parent                         child
-    writes the inputs
-    PREPARE = i  ───────────────▶  cold: overwrites the caches; READY = i
+    writes the inputs              sleeps
+    one byte  ──────────────────▶  cold: overwrites the caches; READY = i
     last lines of the inputs
     clock, GO = i  ─────────────▶  calls
     clock  ◀─────────────────────  DONE = i
@@ -34,9 +34,9 @@ from ...task.task import Workload
 from . import tampering
 from .transport import Bundle
 
-PREPARE, READY, GO, SLOT, DONE, DELIVERED, BEGAN, ENDED, FAILED, COLD = range(10)
+READY, GO, SLOT, DONE, DELIVERED, BEGAN, ENDED, FAILED, COLD = range(9)
 WORDS = 16
-STOP = -1
+GO_ON, STOP = b"+", b"-"
 ALL = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 _now, _mask, _block = (
     time.perf_counter_ns,
@@ -53,6 +53,7 @@ class Role:
     """Requests: ``load`` or ``source``, ``build``, ``attach``, ``try``, ``turn``."""
 
     def __init__(self, others: list[Any]):
+        self.bell = others[0]
         self.loaded: Any = None
         self.source: Any = None
         self.language = ""
@@ -142,12 +143,11 @@ class Role:
         return {"turned": head["calls"]}, []
 
     def _calls(self, first: int, calls: int) -> None:
-        words, bound, outs, native = self.control, self.bound, self.outs, self.language == "native"
+        words, bound, outs, native, bell = self.control, self.bound, self.outs, self.language == "native", self.bell
         for i in range(first, first + calls):
             _mask(_block, ALL)
-            while words[PREPARE] != i:
-                if words[PREPARE] == STOP:
-                    return
+            if bell.recv(1) != GO_ON:
+                return
             if words[COLD] and self.trash is not None:
                 self.trash.add_(1)
             words[READY] = i

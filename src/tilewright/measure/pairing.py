@@ -1,0 +1,147 @@
+"""Blocks of interleaved turns: every arm forth, every arm back (ABBA), so that a drift hits all arms alike.
+
+A block's sample of an arm is the median of its calls in both turns; a block's ratio pairs two arms. Outputs of secretly
+picked calls are judged after each block, while no clock runs; an arm whose output is wrong there is out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy
+
+from .decide import clocks_disagree
+from .hand import Hand, Kept, Turn
+from .protocol import Protocol
+from .record import CANDIDATE
+from .statistics import interval, paired
+
+Judge = Callable[[Kept, str], str]
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass
+class Lane:
+    """One arm of a figure, and what it gave so far. ``fault``: why it is out."""
+
+    name: str
+    hand: Hand
+    calls: int = 0
+    blocks: list[list[float]] = field(default_factory=list)
+    cross: list[float] = field(default_factory=list)
+    checked: int = 0
+    disturbed: int = 0
+    late: int = 0
+    fault: str = ""
+    cheat: bool = False
+
+
+class Pairing:
+    """Blocks over several lanes, until the protocol says enough."""
+
+    def __init__(self, lanes: Sequence[Lane], protocol: Protocol, judge: Judge, rng: numpy.random.Generator):
+        self.lanes, self.protocol, self.judge, self.rng = list(lanes), protocol, judge, rng
+        self.stopped = ""
+        self.seconds = 0.0
+        self.dropped = 0
+
+    def run(self, progress: Progress = lambda what, done, most: None) -> None:
+        """All blocks. Ends early where the candidate is out, or no baseline is left."""
+        started = time.monotonic()
+        for lane in self.living():
+            self._size(lane)
+        while not self.stopped:
+            self._block()
+            done = len(self.lanes[0].blocks)
+            self.seconds = time.monotonic() - started
+            progress("block", done, self.protocol.blocks_most)
+            self.stopped = self._enough(done)
+        self._closing()
+        self.seconds = time.monotonic() - started
+
+    def living(self) -> list[Lane]:
+        return [x for x in self.lanes if not x.fault]
+
+    def _size(self, lane: Lane) -> None:
+        """How many calls a turn of this lane makes, from a first turn that counts for nothing."""
+        p = self.protocol
+        began = time.perf_counter()
+        turn = lane.hand.turn(p.calls_least, p.settle_calls, 0)
+        each = (time.perf_counter() - began) / (p.calls_least + p.settle_calls)
+        lane.calls = int(min(p.calls_most, max(p.calls_least, p.turn_seconds / max(each, 1e-9))))
+        self._look(lane, [turn])
+
+    def _block(self) -> None:
+        lanes = self.living()
+        samples: dict[str, list[Turn]] = {x.name: [] for x in lanes}
+        for lane in (*lanes, *reversed(lanes)):
+            if not lane.fault:
+                judged = int(self.rng.integers(lane.calls)) if self.rng.random() < self._share() else None
+                samples[lane.name].append(lane.hand.turn(lane.calls, self.protocol.settle_calls, judged))
+        for lane in lanes:
+            self._look(lane, samples[lane.name])
+        whole = [x for x in lanes if not x.fault]
+        found = {x.name: _undisturbed(samples[x.name]) for x in whole}
+        if all(len(times) >= self.protocol.calls_least for times, _ in found.values()):
+            for lane in whole:
+                times, inner = found[lane.name]
+                lane.blocks.append(times)
+                lane.cross.append(float(numpy.median(inner)))
+        else:
+            self.dropped += 1
+
+    def _share(self) -> float:
+        """Share of turns of which one call is judged."""
+        return min(1.0, self.protocol.checks_least / (2 * self.protocol.blocks_least))
+
+    def _look(self, lane: Lane, turns: list[Turn]) -> None:
+        """Take note of what happened in turns, and judge what was kept; a fault puts the lane out."""
+        for turn in turns:
+            if turn.refusal or turn.trouble is not None:
+                lane.fault, lane.cheat = turn.refusal or str(turn.trouble), bool(turn.refusal)
+                return
+            for kept in turn.kept:
+                lane.fault = lane.fault or self.judge(kept, lane.name)
+                lane.checked += 1
+            lane.disturbed += turn.clean.count(False)
+            lane.late += turn.late
+
+    def _closing(self) -> None:
+        """One more call of each lane, judged: what drifts after many calls shows at the end."""
+        for lane in self.living():
+            self._look(lane, [lane.hand.turn(1, self.protocol.settle_calls, 0)])
+
+    def _enough(self, done: int) -> str:
+        p = self.protocol
+        if self.lanes[0].fault:
+            return "the kernel is out"
+        if self.seconds > p.figure_seconds and (done >= p.blocks_few or self.seconds > 2 * p.figure_seconds):
+            return "time"
+        if done < p.blocks_least:
+            return ""
+        if done >= p.blocks_most:
+            return "blocks"
+        return "precision" if self.precise() else ""
+
+    def precise(self) -> bool:
+        """Whether every ratio's interval is as narrow as the protocol wants."""
+        lead = next(x for x in self.lanes if x.name == CANDIDATE)
+        others = [x for x in self.living() if x is not lead]
+        return all(interval(paired(lead.blocks, x.blocks), self.protocol).half_width <= self.protocol.target
+                   for x in others if len(x.blocks) == len(lead.blocks))  # fmt: skip
+
+
+def _undisturbed(turns: list[Turn]) -> tuple[list[float], list[float]]:
+    """The calls of a block during which nobody waited for a processor, by both clocks."""
+    rows = [r for t in turns for r in zip(t.times, t.inner, t.clean, strict=True) if r[2]]
+    return [r[0] for r in rows], [r[1] for r in rows]
+
+
+def clock_fault(lane: Lane, protocol: Protocol) -> str:
+    """Why a lane's clocks can't both be right; empty if they agree."""
+    if not lane.blocks:
+        return ""
+    mine = float(numpy.median([numpy.median(b) for b in lane.blocks]))
+    return clocks_disagree(mine, float(numpy.median(lane.cross)), protocol)
