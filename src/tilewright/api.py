@@ -46,6 +46,7 @@ def examine_and_record(
     problem: str, kernel: str | Kernel, *, strict: bool = False, every: bool = False, ledger: str | None = None,
     overrides: str | None = None, reference: str | None = None, sandbox: str = "best", seed: int | None = None,
     gate_seconds: float = 20.0, timeout: float = 60.0, progress: Any = None, record: bool = True,
+    device: str = "cpu",
 ) -> Result:  # fmt: skip
     """``check`` with every option; ``progress`` is a context manager that gives ``(gate, cases) -> None``."""
     import torch
@@ -66,6 +67,7 @@ def examine_and_record(
         verdict, exam = examine(
             problem, kernel, strict=strict, all_gates_run=every, overrides=overrides, reference=reference, seed=seed,
             sandbox=sandbox, gate_seconds=gate_seconds, limits=Limits(seconds=timeout), progress=show,
+            device=device,
         )  # fmt: skip
     if book is not None:
         verdict = keep(book, verdict, exam)

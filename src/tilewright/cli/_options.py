@@ -56,4 +56,11 @@ Sandbox = Annotated[
 Seed = Annotated[int | None, typer.Option("--seed", help="Fix the secret seed (for reproducing a run).")]
 Seconds = Annotated[float, typer.Option("--gate-seconds", help="Time after which a gate draws no further cases.")]
 Timeout = Annotated[float, typer.Option("--timeout", help="Seconds that one call of the kernel may take.")]
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        help="cpu: kernels are evaluated, without a GPU; cuda: they run on this machine's GPU (docs/device.md).",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict line only.")]

@@ -11,7 +11,7 @@ def command(
     problem: o.Problem, kernel: o.KernelFile, strict: o.Strict = False, all_: o.All = False, json: o.Json = None,
     junit: o.Junit = None, sarif: o.Sarif = None, ledger: o.LedgerPath = None, contract: o.ContractFile = None,
     reference: o.Reference = None, sandbox: o.Sandbox = "best", seed: o.Seed = None, gate_seconds: o.Seconds = 20.0,
-    timeout: o.Timeout = 60.0, quiet: o.Quiet = False,
+    timeout: o.Timeout = 60.0, quiet: o.Quiet = False, device: o.Device = "cpu",
 ) -> None:  # fmt: skip
     """May KERNEL replace its PyTorch reference PROBLEM? If not: why, and on which smallest input.
 
@@ -25,7 +25,7 @@ def command(
     report.must_be_writable(json, junit, sarif)
     result = examine_and_record(
         problem, kernel, strict=strict, every=all_, ledger=ledger, overrides=contract, reference=reference,
-        sandbox=sandbox, seed=seed, gate_seconds=gate_seconds, timeout=timeout,
+        sandbox=sandbox, seed=seed, gate_seconds=gate_seconds, timeout=timeout, device=device,
         progress=None if quiet or str(json) == "-" else report.terminal.live(),
     )  # fmt: skip
     report.write(result.verdict, json=json, junit=junit, sarif=sarif)

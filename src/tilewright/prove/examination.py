@@ -44,7 +44,9 @@ PLAIN = {"requires_grad", "cotangents", "seed", "observe"}  # options that leave
 
 
 class Examination:
-    """Shared by all gates of one ``check``."""
+    """Shared by all gates of one ``check``. ``place``: the device that the kernel runs on; None: it is evaluated here."""
+
+    place: Any = None
 
     def __init__(
         self,
@@ -78,6 +80,10 @@ class Examination:
             tuple[Case, Outcome]
         ] = []  # plain calls with their launches, for the gates that look at those
         self.confirming = False
+
+    def at(self, gate: Gate) -> Examination:
+        """The examination in which a gate looks: this one, but where a device's leaves some gates to evaluation."""
+        return self
 
     # ---------------------------------------------------------------- seeds and cases
 
@@ -173,7 +179,7 @@ class Examination:
         if isinstance(got, Trouble):
             raise TaskError(f"the reference can't be built at {recipe.workload.dims}: {got.message}", where=got.where)
         calling, state = got
-        if self.kernel.language == "native":
+        if self.kernel.raw:
             calling = calling.model_copy(update={"outputs": self._native_outputs()})
         if self.kernel.destination:
             calling = calling.model_copy(update={"style": "destination"})
@@ -183,7 +189,7 @@ class Examination:
 
     def _native_outputs(self) -> tuple[dict[str, Any], ...]:
         if not self.sheet.outputs:
-            raise Unsupported("a native kernel needs the task to declare its outputs (TASK.outputs)")
+            raise Unsupported("a kernel in C or CUDA C++ needs the task to declare its outputs (TASK.outputs)")
         return tuple(
             {
                 "name": n,
@@ -269,7 +275,7 @@ class Examination:
                 return Outcome(trouble=fault)
             session.built = key  # type: ignore[attr-defined]
         inputs = dict(case.inputs)
-        if self.kernel.language == "native":
+        if self.kernel.raw:
             inputs.update({f"dim.{n}": case.dims[n] for n in self.sheet.dims})
         if case.recipe.grad:
             options.setdefault("requires_grad", case.recipe.wanted)

@@ -23,10 +23,14 @@ from ...errors import EnvironmentProblem
 TARGETS = ("sm_80", "sm_90", "sm_100")
 STANDARD = "-std=c++17"
 NVRTC_NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
-MESSAGE = re.compile(r"^(?P<file>[^\s(][^(]*)\((?P<line>\d+)\):\s+(?P<kind>error|warning|catastrophic error)[^:]*:\s*(?P<text>.*)$")
+MESSAGE = re.compile(
+    r"^(?P<file>[^\s(][^(]*)\((?P<line>\d+)\):\s+(?P<kind>error|warning|catastrophic error)[^:]*:\s*(?P<text>.*)$"
+)
 COMPILING = re.compile(r"Compiling entry function '(?P<name>[^']+)' for '(?P<target>[^']+)'")
 PROPERTIES = re.compile(r"Function properties for (?P<name>\S+)")
-STACK = re.compile(r"(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads")
+STACK = re.compile(
+    r"(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
+)
 USED = re.compile(r"Used (?P<registers>\d+) registers")
 SHARED = re.compile(r"(?P<shared>\d+) bytes smem")
 
@@ -255,8 +259,12 @@ def needs(said: str) -> dict[str, Needs]:
 
 def readable(name: str) -> str:
     """A kernel's name without C++ decoration, as far as it is a plain one."""
-    m = re.match(r"_Z(?:N?\d*_?(?:GLOBAL__N__\w+?)?)?(\d+)", name)
-    if name.startswith("_Z") and m:
-        start = m.end(1)
-        return name[start : start + int(m[1])] or name
-    return name
+    if not name.startswith("_Z"):
+        return name
+    rest, last = name[2:].lstrip("N").lstrip("L"), name
+    while m := re.match(r"\d+", rest):  # namespaces before the name itself
+        size = int(m[0])
+        last, rest = rest[m.end() : m.end() + size], rest[m.end() + size :]
+        if not name.startswith("_ZN"):
+            break
+    return last

@@ -15,7 +15,9 @@ from typing import Any
 
 from ._python import run_file
 
-HOST = re.compile(r"\b(torch|at|c10|PYBIND11_MODULE|TORCH_LIBRARY\w*|py)\b(::|\()|<<<|#\s*include\s*[<\"](torch|ATen|c10|pybind11)")
+HOST = re.compile(
+    r"\b(torch|at|c10|PYBIND11_MODULE|TORCH_LIBRARY\w*|py)\b(::|\()|<<<|#\s*include\s*[<\"](torch|ATen|c10|pybind11)"
+)
 DEVICE = re.compile(r"\b(__global__|__device__|__constant__|__shared__)\b")
 
 

@@ -20,8 +20,8 @@ import torch
 from ...task.calling import Calling
 from ...task.tensors import evaluate
 from . import _cuda_compile, _cuda_driver, _cuda_extension, _cuda_launch
-from ._python import KernelFault, PythonLoaded
 from ._cuda_sources import NeedsDevice
+from ._python import KernelFault, PythonLoaded
 
 NEEDS = "CUDA C++ needs a GPU to run; without one it is compiled and not called"
 
@@ -112,7 +112,9 @@ def fresh(o: dict[str, Any], main: str, dims: dict[str, int]) -> torch.Tensor:
 def argument(kind: str, n: str, values: dict[str, Any]) -> Any:
     """A launch argument as the driver takes it. Raises KernelFault for a name that the task does not know."""
     if n not in values:
-        raise KernelFault(f"launch argument '{n}' is no input, output, buffer, dim or scalar (known: {', '.join(values)})")
+        raise KernelFault(
+            f"launch argument '{n}' is no input, output, buffer, dim or scalar (known: {', '.join(values)})"
+        )
     v = values[n]
     if isinstance(v, torch.Tensor):
         return ctypes.c_void_p(v.data_ptr())

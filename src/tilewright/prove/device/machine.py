@@ -86,7 +86,7 @@ def start(kind: str = "cuda", *, sandbox: str = "best", limits: Limits | None = 
             return Device(kind, str(found["name"]), (int(major), int(minor)), int(found["memory"]), without, visible)
         said.append(f"without {', '.join(without) or 'nothing'}: {found}")
     raise EnvironmentProblem("the CUDA device does not start in a sealed child", detail="\n".join(said),
-                             remedy="look at the driver's words above; 'nvidia-smi' says whether it works at all")  # fmt: skip
+                             remedy="look at the driver's words above; does 'nvidia-smi' work?")  # fmt: skip
 
 
 def _hello(kind: str, sandbox: str, limits: DeviceLimits) -> dict[str, Any] | str:

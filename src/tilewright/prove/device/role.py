@@ -10,11 +10,12 @@ import contextlib
 import importlib
 import importlib.util
 import os
-from pathlib import Path
+import threading
 from typing import Any
 
 import torch
 
+from ...kernel.languages import _facade
 from ...task import tree
 from ..child import role_kernel
 from ..child.role_kernel import backward, overlap, plain
@@ -36,6 +37,7 @@ class Role(role_kernel.Role):
         self.arena: Arena | None = None
         self.arenas = Kept()
         self.triton: Any = None
+        self.own_threads = python_threads()
 
     def on_hello(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Start the device and say what it is."""
@@ -48,7 +50,9 @@ class Role(role_kernel.Role):
 
     def on_load(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Run the candidate's file; a bundle holds what an earlier child of the same kernel compiled."""
-        if self.device.type == "cuda":
+        if self.device.type == "cpu":
+            _facade.install = lambda *a: None  # host memory in a device's place, for tests: nothing pretends
+        else:
             torch.cuda.set_per_process_memory_fraction(float(os.environ.get("TW_DEVICE_SHARE", "0.9")))
         if bundles:
             files.restore(bundles[0])
@@ -200,7 +204,8 @@ class Role(role_kernel.Role):
     def _answer(self, head: dict[str, Any], structure: Any, leaves: dict[str, torch.Tensor],
                 tensors: dict[str, torch.Tensor], watch: DeviceWatch) -> dict[str, Any]:  # fmt: skip
         odd = {n: type(t).__name__ for n, t in leaves.items() if type(t) not in role_kernel._plain}
-        answer: dict[str, Any] = {"tree": structure, "odd": odd, "seen": watch.summary(), "threads": 0, "late": [],
+        answer: dict[str, Any] = {"tree": structure, "odd": odd, "seen": watch.summary(),
+                                  "threads": max(python_threads() - self.own_threads, 0), "late": [],
                                   "patched": role_kernel.tampering.replaced(self.functions)}  # fmt: skip
         if odd:
             return answer
@@ -214,14 +219,14 @@ class Role(role_kernel.Role):
         return answer
 
 
+def python_threads() -> int:
+    """Threads that run Python; the driver's own don't count."""
+    return sum(not isinstance(t, threading._DummyThread) for t in threading.enumerate())
+
+
 def flip_storages(arena: Arena) -> None:
     """Other values of the same kind: each input's elements in reverse order."""
     with torch.no_grad():
         for t in arena.tensors().values():
             if t.dim():
                 t.copy_(t.flip(list(range(t.dim()))).clone())
-
-
-def compiled_folders() -> list[Path]:
-    """Where compilers leave what they made."""
-    return [Path(os.environ[n]) for n in ("TRITON_CACHE_DIR",) if n in os.environ]

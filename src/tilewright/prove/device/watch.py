@@ -19,7 +19,9 @@ MOST_GUARDED = 1 << 30  # bytes; larger buffers get no zones
 class DeviceWatch(watch.Watch):
     """Context around one call. ``guard``: the byte of the zones around fresh buffers; None for no zones."""
 
-    def __init__(self, device: torch.device, *, poison: int | None = None, guard: int | None = None, observe: bool = False):
+    def __init__(
+        self, device: torch.device, *, poison: int | None = None, guard: int | None = None, observe: bool = False
+    ):
         super().__init__(poison=None, observe=observe)
         self.target, self.fresh_byte = device, poison
         self.zones = None if guard is None else Zones(guard)
@@ -27,7 +29,11 @@ class DeviceWatch(watch.Watch):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = super().__torch_dispatch__(func, types, args, kwargs)
         name = str(func)
-        if not (name in FRESH or name in FILLED) or type(out) is not torch.Tensor or out.device.type != self.target.type:
+        if (
+            not (name in FRESH or name in FILLED)
+            or type(out) is not torch.Tensor
+            or out.device.type != self.target.type
+        ):
             return out
         if name in FRESH and self.fresh_byte is not None:
             fill(out, self.fresh_byte)

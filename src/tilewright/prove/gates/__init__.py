@@ -10,6 +10,7 @@ from ..gate import Gate
 
 ORDER = (
     "task audit",
+    "compile",
     "interface",
     "values",
     "shapes",

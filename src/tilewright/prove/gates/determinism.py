@@ -41,7 +41,7 @@ class Determinism(Gate):
     def cases(self, exam: Examination) -> Iterable[Case]:
         first = exam.workload()
         small = sizes.small(exam.sheet, first.dims)
-        promised = exam.contract.gradients == "promised" and exam.kernel.language != "native"
+        promised = exam.contract.gradients == "promised" and not exam.kernel.raw
         names = differentiable(exam, Recipe(first)) if promised else ()
         for dims in [first.dims, *long(exam, small)]:
             w = first.model_copy(update={"dims": dims})

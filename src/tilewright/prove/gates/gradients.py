@@ -40,7 +40,7 @@ class Gradients(Gate):
     def absent(self, exam: Examination) -> str:
         if exam.contract.gradients == "excluded":
             return "the contract excludes gradients"
-        if exam.kernel.language == "native":
+        if exam.kernel.raw:
             return "native kernels have no backward"
         return "results are random by contract" if exam.contract.random else ""
 

@@ -37,7 +37,7 @@ class OtherDtypes(Gate):
     def absent(self, exam: Examination) -> str:
         if exam.contract.other_dtypes == "excluded":
             return "the contract names its dtypes"
-        if exam.kernel.language == "native":
+        if exam.kernel.raw:
             return "a kernel in C exports one function a dtype"
         if exam.contract.random or exam.dtypes()[0] not in FLOATS:
             return "the main inputs are no floats" if not exam.contract.random else "results are random by contract"

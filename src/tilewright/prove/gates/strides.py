@@ -43,7 +43,7 @@ class Strides(Gate):
         return "deciding" if exam.contract.layouts == "promised" else "advisory"
 
     def absent(self, exam: Examination) -> str:
-        if exam.kernel.language == "native":
+        if exam.kernel.raw:
             return "kernels in C take contiguous buffers"
         if exam.contract.layouts == "excluded":
             return "the contract excludes inputs that are not contiguous"
