@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -28,7 +28,7 @@ Both = Callable[[Domain, Mapping[str, Any]], tuple[dict[str, Value], dict[str, V
 @dataclass
 class Enclosure:
     """``status``: ``equal`` (the gap is at most ``relative`` of the reference), ``different`` (it is at least that), or
-    ``undecided`` with a ``reason``."""
+    ``undecided`` with a ``reason``. ``seen``: elements that were enclosed."""
 
     status: Literal["equal", "different", "undecided"]
     relative: float = 0.0
@@ -37,6 +37,7 @@ class Enclosure:
     reason: str = ""
     kernel: float = 0.0
     reference: float = 0.0
+    seen: int = 0
 
 
 class Elements:
@@ -69,7 +70,8 @@ class Elements:
         k, r = self.roots(output, index)
         if k == r:
             return Enclosure("equal", 0.0, output, index)
-        gap, size = self.domain.gap(k, r), abs(self.domain.node(r).value)
+        gap, exact = self.domain.gap(k, r), self.domain.enclose(r)
+        size = abs(float(exact))
         if not gap.is_finite() or not math.isfinite(size):
             return Enclosure("undecided", output=output, index=index, reason="no finite number there")
         if not gap.contains(0):
@@ -97,7 +99,7 @@ class Elements:
         return [(name, unravel(i, shape)) for _, name, i, shape in far]
 
     def worst(self, least: float, most: int = 4) -> Enclosure:
-        """The first of the elements furthest apart that is different in truth; else what is known of them."""
+        """Of the elements furthest apart in float64, the one that is so in truth; else what is known of them."""
         for name, ours in self.reference.items():
             theirs = self.kernel[name]
             if ours.is_float != theirs.is_float or (not ours.is_float and not torch.equal(ours.data, theirs.data)):
@@ -105,9 +107,9 @@ class Elements:
         seen = [Enclosure("equal")]
         for output, index in self.apart(least, most):
             seen.append(self.enclose(output, index))
-            if seen[-1].status == "different":
-                return seen[-1]
-        return next((e for e in seen if e.status == "undecided"), max(seen, key=lambda e: e.relative))
+        of = {status: [e for e in seen if e.status == status] for status in ("different", "undecided", "equal")}
+        found = max(next(found for found in of.values() if found), key=lambda e: e.relative)
+        return replace(found, seen=len(seen) - 1)
 
     def picked(self, number: int) -> Enclosure:
         """Any one element: the ``number``-th, counted around, of the results in turn."""

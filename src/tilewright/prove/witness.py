@@ -31,6 +31,7 @@ BATCH = 11
 PLAIN = 100.0  # times the rough budget: no need to look further
 STEPS = 60
 CLIMBS = 4
+LEAST = 1e-12  # relative
 
 
 @dataclass
@@ -135,18 +136,19 @@ def look(exam: Examination, child: AlgebraSession, case: Case, seconds: float, m
 
 def confirmed(child: AlgebraSession, search: Search, least: float, most: int) -> tuple[int, int, Difference | None]:
     """Whether what stands out in float64 is so in truth: the furthest starts enclosed one by one. Returns how many
-    were looked at, how many of those stayed undecided, and the first difference that an enclosure shows."""
-    undecided = 0
-    far = [s for s in search.suspects if s[0].relative > least][:most]
-    for seen, (d, inputs) in enumerate(far, 1):
+    were looked at, how many of those stayed undecided, and the largest difference that an enclosure shows."""
+    undecided, seen, worst = 0, 0, Difference()
+    for d, inputs in [s for s in search.suspects if s[0].relative > least][:most]:
+        if worst.relative >= 0.5 * d.relative:
+            break
+        seen += 1
         e = child.enclose([inputs], least)[0]
-        if e.status == "different" and (e.output, list(e.index)) == (d.output, d.index):
-            return seen, undecided, d
-        if e.status == "different":
-            return seen, undecided, replace(d, relative=min(e.relative, d.relative), output=e.output,
-                                            index=list(e.index), kernel=e.kernel, reference=e.reference)  # fmt: skip
         undecided += e.status == "undecided"
-    return len(far), undecided, None
+        size = min(e.relative, d.relative)
+        if e.status == "different" and size > worst.relative:
+            worst = replace(d, relative=size, output=e.output, index=list(e.index), kernel=e.kernel,
+                            reference=e.reference)  # fmt: skip
+    return seen, undecided, worst if worst.relative else None
 
 
 def climb(exam: Examination, child: AlgebraSession, case: Case, search: Search, seconds: float) -> None:
@@ -167,16 +169,27 @@ def climb(exam: Examination, child: AlgebraSession, case: Case, search: Search, 
     search.candidates = sorted([*found, *search.candidates], key=lambda s: -s[0])
 
 
-def replayed(exam: Examination, case: Case, search: Search, least: float = 1.0) -> tuple[Case, Check] | None:
+def replayed(exam: Examination, child: AlgebraSession | None, case: Case, search: Search,
+             least: float = 1.0) -> tuple[Case, Check] | None:  # fmt: skip
     """The first candidate on which the real kernel is wrong."""
     for ratio, inputs in search.candidates[:CLIMBS]:
         if ratio < least:
             return None
         trial = concrete(case, inputs)
         result = exam.judge(trial, exam.run(trial))
-        if result.failed:
+        if result.failed and not one_formula(child, trial):
             return trial, result
     return None
+
+
+def one_formula(child: AlgebraSession | None, trial: Case) -> bool:
+    """Whether enclosures show that both are the same number, as far as the dtype can tell, wherever float64 sees them
+    apart: then what fails there is the rounding of the kernel, or of the float64 oracle, and no witness of another
+    formula."""
+    if child is None or child.dead:
+        return False
+    e = child.enclose([{n: t.contiguous() for n, t in symbolic(trial).items()}], LEAST)[0]
+    return e.seen > 0 and (e.status == "equal" or (e.status == "different" and e.relative < unit(trial)))
 
 
 def flipped(exam: Examination, child: AlgebraSession, case: Case) -> tuple[Case, Check, str] | None:
@@ -186,7 +199,7 @@ def flipped(exam: Examination, child: AlgebraSession, case: Case) -> tuple[Case,
     for where, inputs in child.flips(bounds(exam, case)):
         trial = concrete(case, inputs)
         result = exam.judge(trial, exam.run(trial))
-        if result.failed:
+        if result.failed and not one_formula(child, trial):
             return trial, result, where
     return None
 

@@ -14,6 +14,7 @@ LONGEST = 240
 DEEPEST = 24
 TOO_LARGE = "(a term too large to show)"
 FOLDED = 3
+MOST_POWER = 8
 SUMS = ("add", "sub", "fma", "dot")
 PRODUCTS = ("mul", "div", "rcp", "neg")
 LARGEST = {"maxnum": "max", "maximum": "max", "minnum": "min", "minimum": "min"}
@@ -62,9 +63,22 @@ class Reading:
                 stack += [(node.args[1], not above), (node.args[0], above)]
             elif node.op == "rcp":
                 stack.append((node.args[0], not above))
+            elif n := self.power(node):
+                stack += [(node.args[0], above)] * n
             elif node.value != 1 or node.op not in ("literal", "given"):
                 (top if above else bottom).append(at)
         return Term(sign, tuple(top), tuple(bottom), self.nodes[i].where)
+
+    def power(self, node: Node) -> int:
+        """The exponent of a small whole power, or 0."""
+        if node.op != "pow" or self.nodes[node.args[1]].op not in ("literal", "given"):
+            return 0
+        n = self.nodes[node.args[1]].value
+        return int(n) if n == int(n) and 2 <= n <= MOST_POWER else 0
+
+    def multiplies(self, i: int) -> bool:
+        """Whether a node is a product."""
+        return self.nodes[i].op in PRODUCTS or self.power(self.nodes[i]) > 0
 
     def sum(self, i: int) -> list[Term]:
         """A node as addends, as they are written; those that are exactly zero are left out."""
@@ -122,7 +136,7 @@ class Reading:
             return "undefined memory"
         if node.op in SUMS:
             return self.total(self.sum(i), deep + 1)
-        if node.op in PRODUCTS:
+        if self.multiplies(i):
             made = self.product(i)
             return ("-" if made.sign < 0 else "") + self.term(made, deep + 1)
         if node.op in LARGEST:
@@ -132,10 +146,10 @@ class Reading:
     def term(self, t: Term, deep: int = 0) -> str:
         """A product without its sign."""
         numbers_first = sorted(t.top, key=lambda f: self.nodes[f].op not in ("literal", "given"))
-        top = [self.factor(f, deep) for f in numbers_first] or ["1"]
+        top = powers([self.factor(f, deep) for f in numbers_first]) or ["1"]
         if "0" in top:
             return "0"
-        bottom = [self.factor(f, deep) for f in t.bottom]
+        bottom = powers([self.factor(f, deep) for f in t.bottom])
         below = f"/{bottom[0]}" if len(bottom) == 1 else f"/({'*'.join(bottom)})" if bottom else ""
         return clip("*".join(top) + below)
 
@@ -152,6 +166,14 @@ class Reading:
         parts = [*fold_all("sum", plus), *(f"- {p}" for p in fold_all("sum", minus))]
         out = " + ".join(parts).replace("+ - ", "- ")
         return clip(out if not out.startswith("- ") else f"-{out[2:]}")
+
+
+def powers(factors: Sequence[str]) -> list[str]:
+    """Equal factors as powers: ``x^2``."""
+    counts = {f: factors.count(f) for f in factors}
+    return [
+        f if n == 1 else f"({f})^{n}" if " " in f and not f.startswith("(") else f"{f}^{n}" for f, n in counts.items()
+    ]
 
 
 def clip(text: str) -> str:

@@ -99,11 +99,12 @@ class Comparison:
                 found = self.extreme(k, r) if nk.op in LARGEST else self.inside(nk.args, nr.args)
                 if found is not None:
                     return found
-            if nk.op in PRODUCTS or nr.op in PRODUCTS:
+            products = self.reading.multiplies(k) or self.reading.multiplies(r)
+            if products:
                 found = self.factors(self.reading.product(k), self.reading.product(r), (k, r))
                 if found is not None:
                     return found
-            if nk.op in (*SUMS, *PRODUCTS) or nr.op in (*SUMS, *PRODUCTS):
+            if products or nk.op in SUMS or nr.op in SUMS:
                 found = self.addends(k, r)
                 if found is not None:
                     return found
@@ -131,7 +132,8 @@ class Comparison:
         up_k, up_r = self.unmatched(k.top, r.top, self.values.__getitem__)
         low_k, low_r = self.unmatched(k.bottom, r.bottom, self.values.__getitem__)
         sizes = (len(up_k), len(up_r), len(low_k), len(low_r))
-        if sizes == (1, 1, 0, 0) and whole != (up_k[0], up_r[0]):
+        alike = len(set(up_k)) == len(set(up_r)) == 1 and len(up_k) == len(up_r)
+        if alike and not low_k and not low_r and whole != (up_k[0], up_r[0]):
             return self.differ(up_k[0], up_r[0])
         if sizes == (0, 0, 1, 1):
             return self.differ(low_k[0], low_r[0])
@@ -172,6 +174,8 @@ class Comparison:
             sign = "adds" if ours[0].sign > 0 else "subtracts"
             return Words(f"the kernel {sign} {self.addend(ours)}{to}; the reference does not", ours[0].where)
         if theirs and not ours:
+            if not size:
+                return self.instead("0", self.text(r), self.nodes[k].where)
             return Words(f"the kernel leaves out {self.addend(theirs)} of {self.text(r)}", self.nodes[k].where)
         if not ours:
             return None

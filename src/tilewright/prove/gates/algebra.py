@@ -170,7 +170,11 @@ class Algebra(Gate):
             notes.in_field.append(str(case))
             return self._branches(exam, case, child)
         checked = self._in_real(exam, case, child, seen, notes)
-        if checked.failed and traced.branches and not witness.replayed(exam, case, exam.memory[f"{self.name} search"]):
+        if (
+            checked.failed
+            and traced.branches
+            and not witness.replayed(exam, child, case, exam.memory[f"{self.name} search"])
+        ):
             return Check(silent="the call takes another path on other values")
         return checked
 
@@ -308,14 +312,13 @@ def _bound(functions: set[str]) -> str:
 
 def _witness(exam: Examination, case: Case, search: witness.Search) -> tuple[Case, Check] | None:
     """A concrete input on which the real kernel is wrong: among the starts, else by ascent."""
-    shown = witness.replayed(exam, case, search)
-    if shown is not None:
-        return shown
     notes: Notes = exam.memory["algebra"]
-    if notes.child is None or notes.child.dead:
-        return None
-    witness.climb(exam, notes.child, case, search, CLIMB_S)
-    return witness.replayed(exam, case, search)
+    child = None if notes.child is None or notes.child.dead else notes.child
+    shown = witness.replayed(exam, child, case, search)
+    if shown is not None or child is None:
+        return shown
+    witness.climb(exam, child, case, search, CLIMB_S)
+    return witness.replayed(exam, child, case, search)
 
 
 def _short(where: str) -> str:
