@@ -30,6 +30,10 @@ Kind = Literal["compile", "launch", "wrong", "unstable", "slower", "cheating", "
 """Why a trial gained nothing. ``undecided``: the verdict is incomplete, so nothing may be measured."""
 
 
+DRY = 3
+"""A node from which nothing new came so often in a row is left alone while there are others."""
+
+
 class Cost(Model):
     """What a proposal or a trial used. ``money`` is in the unit of the price list that the proposer was given."""
 
@@ -298,19 +302,29 @@ class BaseProposer:
 class Strategy:
     """One file under ``search/strategies/``, which defines a subclass called ``Strategy`` there.
 
-    ``arms`` maps each proposer's name to its arms. A strategy writes ``ask``; most need no more.
+    ``arms`` maps each proposer's name to its arms. A strategy writes ``ask``; most need no more. ``dry`` counts, by node,
+    how often in a row nothing new came from it.
     """
 
     name: ClassVar[str] = ""
 
     def begin(self, arms: Mapping[str, Sequence[str]]) -> None:
         self.arms = {k: tuple(v) for k, v in arms.items()}
+        self.dry: dict[int, int] = {}
+
+    def parents(self, tree: Tree) -> list[Node]:
+        """Who may be gone on from, fastest first: what is right and not dry; what is right; where nothing is, what may
+        be repaired, newest first."""
+        right = tree.ranked() or sorted(tree, key=lambda n: -n.number)
+        return [n for n in right if self.dry.get(n.number, 0) < DRY] or right
 
     def ask(self, tree: Tree, rng: random.Random) -> Choice:
         raise NotImplementedError
 
     def tell(self, node: Node) -> None:
-        """A trial is over; ``node`` is in the tree already."""
+        """A trial is over; ``node`` is in the tree already. Called by those that override it."""
+        self.dry.pop(node.parent if node.parent is not None else -1, None)
 
     def declined(self, choice: Choice, reason: str) -> None:
-        """The proposer had nothing (new) to propose for this choice."""
+        """The proposer had nothing (new) to propose for this choice. Called by those that override it."""
+        self.dry[choice.parent] = self.dry.get(choice.parent, 0) + 1

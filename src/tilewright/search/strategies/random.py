@@ -11,5 +11,4 @@ class Strategy(t.Strategy):
     name = "random"
 
     def ask(self, tree: t.Tree, rng: Random) -> t.Choice:
-        right = [n.number for n in tree if n.ok]
-        return t.Choice(rng.choice(right or [0]))
+        return t.Choice(rng.choice(self.parents(tree)).number)
