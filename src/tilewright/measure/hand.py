@@ -56,6 +56,7 @@ class Kept:
     given: Given
     outputs: dict[str, torch.Tensor]
     changed: tuple[str, ...]
+    after: dict[str, torch.Tensor] = field(default_factory=dict)
 
 
 @dataclass
@@ -233,7 +234,7 @@ class Hand:
         want = self.feed.remake(given)
         changed = tuple(n for n, t in want.tensors.items() if n not in self.mutated
                         and not numpy.array_equal(place.input_bytes[n], _bytes_of(t)))  # fmt: skip
-        return Kept(given, outputs, changed)
+        return Kept(given, outputs, changed, {n: place.inputs[n].clone() for n in self.mutated})
 
     def _until(self, word: int, number: int) -> bool:
         """Wait for a word to become ``number``. False when the child has failed, ended or let the time run out."""

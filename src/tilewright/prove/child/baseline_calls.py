@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 from collections.abc import Callable, Mapping
@@ -23,7 +24,16 @@ def make(
 ) -> Call:
     """The reference of ``source`` as a function of the named inputs; ``compile`` and ``max-autotune`` go through
     torch.compile, for fixed shapes."""
+    if transform.startswith("peer:"):
+        return _peer(transform.removeprefix("peer:"))
     return _call(source, workload, how, dict(state), _wrapper(transform))
+
+
+def _peer(name: str) -> Call:
+    """A function of an installed package, by its dotted name, called with the inputs in order."""
+    module, _, attribute = name.rpartition(".")
+    function = getattr(importlib.import_module(module), attribute)
+    return lambda inputs: function(*inputs.values())
 
 
 def _wrapper(transform: str) -> Callable[[Any], Any]:

@@ -1,0 +1,84 @@
+"""From lanes to a figure: intervals, ratios, the noise band, the honest baseline, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy
+
+from .decide import answer, below_floor, clocks_disagree, honest, noise_band
+from .pairing import Lane, Pairing
+from .protocol import Protocol
+from .record import CANDIDATE, TWIN, Answer, Arm, Cache, Figure, Floor, Interval, Launch, Ratio
+from .stage import Player
+from .statistics import block_medians, interval, paired, variation
+
+LATE_SHARE = 0.25  # of the timed calls; a delay now and then is the machine's
+EMPTY = Interval(low=0.0, median=0.0, high=0.0, level=0.0)
+
+
+def assemble(
+    run: Pairing, players: dict[str, Player], floor: Floor, protocol: Protocol, *, cache: Cache = "warm",
+    launch: Launch = "plain",
+) -> tuple[Figure, dict[str, str]]:  # fmt: skip
+    """The figure of a run, and why lanes are out, by name."""
+    lanes = {x.name: x for x in run.lanes}
+    out = {n: why for n, x in lanes.items() if (why := fault(x, floor, protocol))}
+    arms = tuple(_arm(x, players.get(n), protocol) for n, x in lanes.items())
+    lead = lanes[CANDIDATE]
+
+    def figure(answer: Answer, reason: str, ratios: Sequence[Ratio] = (), null: Interval | None = None) -> Figure:
+        return Figure(cache=cache, launch=launch, arms=arms, ratios=tuple(ratios), null=null,
+                      noise=noise_band(null, protocol), honest=honest(ratios), answer=answer, reason=reason,
+                      seconds=run.seconds, stopped=run.stopped)  # fmt: skip
+
+    if CANDIDATE in out:
+        return figure("refused", out[CANDIDATE]), out
+    if len(lead.blocks) < protocol.blocks_few:
+        return figure("too noisy", f"only {len(lead.blocks)} undisturbed blocks came together: other work has the "
+                      "processors"), out  # fmt: skip
+    twin = lanes.get(TWIN)
+    null = None
+    if twin is not None and TWIN not in out and len(twin.blocks) == len(lead.blocks):
+        null = interval(paired(lead.blocks, twin.blocks), protocol)
+    noise = noise_band(null, protocol)
+    ratios = [_ratio(lead, x, noise, protocol) for n, x in lanes.items()
+              if n not in (CANDIDATE, TWIN) and n not in out and len(x.blocks) == len(lead.blocks)]  # fmt: skip
+    if not ratios:
+        return figure(
+            "refused", "no baseline is right and available, so there is nothing to compare with", (), null
+        ), out
+    best = next(r for r in ratios if r.baseline == honest(ratios))
+    return figure(best.answer, best.reason, ratios, null), out
+
+
+def fault(lane: Lane, floor: Floor, protocol: Protocol) -> str:
+    """Why the times of a lane don't count; empty if they do."""
+    if lane.fault:
+        return lane.fault
+    if not lane.blocks:
+        return ""
+    medians = block_medians(lane.blocks)
+    if why := clocks_disagree(float(numpy.median(medians)), float(numpy.median(lane.cross)), protocol):
+        return why
+    made = sum(len(b) for b in lane.blocks)
+    if lane.late > LATE_SHARE * made:
+        return (f"the outputs of {lane.late} of {made} timed calls came later than copying them takes: they are computed"
+                " when they are looked at")  # fmt: skip
+    return below_floor(interval(medians, protocol), floor, protocol)
+
+
+def _ratio(lead: Lane, other: Lane, noise: float, protocol: Protocol) -> Ratio:
+    ratios = paired(lead.blocks, other.blocks)
+    seen, varies = interval(ratios, protocol), variation(ratios)
+    found, why = answer(seen, varies, noise, protocol)
+    return Ratio(baseline=other.name, interval=seen, variation=varies, answer=found, reason=why)
+
+
+def _arm(lane: Lane, player: Player | None, protocol: Protocol) -> Arm:
+    return Arm(
+        name=lane.name, blocks=tuple(tuple(b) for b in lane.blocks), cross=tuple(lane.cross),
+        time=interval(block_medians(lane.blocks), protocol) if lane.blocks else None, checked=lane.checked,
+        disturbed=lane.disturbed, peak_bytes=player.peak_bytes if player else None,
+        extra_bytes=player.extra_bytes if player else None,
+    )  # fmt: skip

@@ -1,0 +1,166 @@
+"""One workload on stage: its inputs, the memory they lie in, and the arms in their sealed children."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+from ..errors import TaskError
+from ..prove.child.session import Outcome, Trouble, folders
+from ..prove.examination import Examination
+from ..task.calling import Calling
+from ..task.task import Workload
+from .arena import Arena
+from .baselines import Offer
+from .feed import Feed
+from .hand import Hand, Kept, Source, TimingSession
+from .protocol import Protocol
+
+TRIES = 2  # untimed calls of a baseline that are judged before it is timed
+
+
+@dataclass
+class Player:
+    """An arm that is ready to be timed, or the reason why not."""
+
+    name: str
+    session: TimingSession | None = None
+    structure: dict[str, Any] = field(default_factory=dict)
+    ready_s: float = 0.0
+    wrong: str = ""
+    unavailable: str = ""
+    peak_bytes: int | None = None
+    extra_bytes: int | None = None
+
+    @property
+    def ready(self) -> bool:
+        return self.session is not None and not self.wrong and not self.unavailable
+
+
+class Stage:
+    """Opens arms over one arena and judges what they give."""
+
+    def __init__(self, exam: Examination, problem: str, workload: Workload, protocol: Protocol,
+                 rng: numpy.random.Generator, flush: int = 0):  # fmt: skip
+        self.exam, self.problem, self.workload, self.flush = exam, problem, workload, flush
+        self.feed = Feed(exam, workload, protocol, rng)
+        truth = exam.truth(self.feed.case)
+        if truth.refused is not None or truth.baseline is None:
+            why = truth.refused.message if truth.refused is not None else truth.note
+            raise TaskError(f"the reference gives no result at {self.feed.case}: {why}",
+                            remedy="name other workloads in the task")  # fmt: skip
+        self.truth = truth
+        self.outputs = {n: t for n, t in truth.baseline.items() if isinstance(t, torch.Tensor)}
+        self.output_bytes = sum(t.numel() * t.element_size() for t in self.outputs.values())
+        self.arena = Arena(self.feed.case.inputs, self.outputs, protocol.slots)
+        self.players: list[Player] = []
+
+    def enter(self, name: str, source: Source) -> Player:
+        """Open, build and try an arm; a fault makes it wrong or unavailable, never an exception."""
+        player, began = Player(name), time.perf_counter()
+        self.players.append(player)
+        reads = folders(self.problem, source.kernel.path if source.kernel else None, *map(str, source.options.values()))
+        session = TimingSession(source, limits=self.exam.limits, sandbox=self.exam.sandbox, reads=reads)
+        player.session = session
+        failed = session.build(self._how(source), self.feed.case.state, self.workload)
+        failed = failed or session.attach(self.arena, self._dims(), self.flush)
+        if failed is not None:
+            player.unavailable = words(failed)
+            return player
+        for turn in range(TRIES):
+            fault = self._try(player, turn)
+            if turn == 0:
+                player.ready_s = time.perf_counter() - began
+            if fault or player.unavailable:
+                player.wrong = fault
+                break
+        self._memory(player)
+        return player
+
+    def offer(self, offer: Offer) -> Player:
+        """The arm of an offer; one without a source is unavailable."""
+        if offer.source is None:
+            player = Player(offer.name, unavailable=offer.reason)
+            self.players.append(player)
+            return player
+        return self.enter(offer.name, offer.source)
+
+    def _how(self, source: Source) -> Calling:
+        how = self.feed.case.calling
+        if source.kernel is not None and source.kernel.language == "native":
+            how = how.model_copy(update={"outputs": self.exam._native_outputs()})
+        return how
+
+    def _dims(self) -> dict[str, int]:
+        return {n: self.feed.case.dims[n] for n in self.exam.sheet.dims}
+
+    def _try(self, player: Player, turn: int) -> str:
+        """One untimed call: what is wrong with it, in words."""
+        assert player.session is not None
+        slot = turn % self.arena.slots
+        given, complete = self.feed.write(self.arena.place[slot])
+        complete()
+        trouble, structure, outputs, odd = player.session.attempt(slot)
+        if trouble is not None:
+            player.unavailable = words(trouble)
+            return ""
+        player.structure = structure
+        after = {n: t.clone() for n, t in self.arena.place[slot].inputs.items()}
+        return self._judge(
+            self.feed.remake(given), Outcome(outputs=outputs, tree=structure, odd=odd, inputs_after=after)
+        )
+
+    def _judge(self, case: Any, outcome: Outcome) -> str:
+        if self.exam.contract.random:
+            return ""
+        check = self.exam.judge(case, outcome)
+        return check.summary if check.failed else ""
+
+    def judge(self, kept: Kept, name: str) -> str:
+        """What is wrong with a timed call's outputs, in words; empty if they are right."""
+        if kept.changed:
+            return f"a timed call changed its input '{kept.changed[0]}'"
+        player = next(p for p in self.players if p.name == name)
+        outcome = Outcome(outputs=kept.outputs, tree=player.structure, inputs_after=kept.after)
+        found = self._judge(self.feed.remake(kept.given), outcome)
+        return f"the output of a timed call is wrong: {found}" if found else ""
+
+    def _memory(self, player: Player) -> None:
+        """Peak memory of one call, as the system counts it for the child."""
+        session = player.session
+        if session is None or not player.ready or not session.watched.seen or not session.watched.forget_peak():
+            return
+        before, _ = session.watched.memory()
+        self._try(player, 0)
+        peak = session.watched.memory()[1]
+        native = session.source.kernel is not None and session.source.kernel.language == "native"
+        own = 0 if native else 2 * self.output_bytes  # made by the call, and packed for the parent
+        player.peak_bytes, player.extra_bytes = peak, max(0, peak - before - own)
+
+    def hand(self, player: Player, *, cold: bool = False) -> Hand:
+        assert player.session is not None
+        return Hand(player.session, self.arena, self.feed, cold=cold)
+
+    def close(self) -> None:
+        for p in self.players:
+            if p.session is not None:
+                p.session.close()
+        self.arena.close()
+
+
+def words(t: Trouble) -> str:
+    """Why an arm can't run, in one line."""
+    first = (t.message or t.kind).strip().splitlines()
+    at = f" ({Path(t.where).name})" if t.where else ""
+    return f"{t.type + ': ' if t.type else ''}{first[0][:300] if first else t.kind}{at}"
+
+
+def secret() -> numpy.random.Generator:
+    """A generator that nobody can guess."""
+    return numpy.random.default_rng(int.from_bytes(os.urandom(16), "big"))

@@ -1,0 +1,151 @@
+"""A measurement in the terminal: the answer first, then a row for each workload and baseline, then what stands behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..measure.record import CANDIDATE, Ceilings, Figure, Interval, Measurement, Ratio, WorkloadResult
+from ..prove.verdict import Verdict
+from . import terminal
+
+STYLE = {"faster": "bold green", "slower": "bold red", "no measurable gain": "bold yellow", "too noisy": "bold magenta",
+         "refused": "bold red"}  # fmt: skip
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+
+
+def show(m: Measurement, *, quiet: bool = False) -> None:
+    """Print a measurement."""
+    out = terminal.console()
+    head = headline(m)
+    if quiet:
+        out.print(head, soft_wrap=True)
+        return
+    for result in m.workloads:
+        _workload(out, result)
+    _baselines(out, m)
+    _rest(out, m)
+    out.print(head, soft_wrap=True)
+    out.print(Text("because   ", style="bold"), Text(m.reason), sep="", soft_wrap=True)
+
+
+def headline(m: Measurement) -> Text:
+    """The answer with its interval, in one line."""
+    parts: list[str | tuple[str, str]] = [(m.answer.upper(), STYLE[m.answer]), f"  {m.kernel}  on {m.task}, {m.device_class}"]
+    if m.ratio is not None and m.answer not in ("refused", "too noisy"):
+        parts.append(f"  {ratio(m.ratio)} the honest baseline's speed")
+    return Text.assemble(*parts, (f"  ({m.id})" if m.id else "", "dim"))
+
+
+def ratio(i: Interval) -> str:
+    """``1.42× [1.38, 1.47]``."""
+    return f"{i.median:.3g}× [{i.low:.3g}, {i.high:.3g}]"
+
+
+def seconds(t: float | None) -> str:
+    """A time in its unit, three digits."""
+    if t is None:
+        return "–"
+    unit, name = next((u for u in UNITS if abs(t) >= u[0]), UNITS[-1])
+    return f"{t / unit:.3g} {name}"
+
+
+def size(n: int | None) -> str:
+    """Bytes in their unit."""
+    if n is None:
+        return "–"
+    unit, name = next((u for u in SIZES if n >= u[0]), SIZES[-1])
+    return f"{n / unit:.3g} {name}"
+
+
+def _workload(out: Console, r: WorkloadResult) -> None:
+    hidden = " (hidden)" if r.kind == "hidden" else ""
+    out.print(Text.assemble((f"{r.name}{hidden}: ", "bold"), (r.answer, STYLE[r.answer]), f"  {r.reason}"),
+              soft_wrap=True)  # fmt: skip
+    for f in r.figures:
+        out.print(_figure(f, r))
+
+
+def _figure(f: Figure, r: WorkloadResult) -> Table:
+    t = Table(box=None, pad_edge=True, header_style="bold", show_edge=False)
+    t.add_column(f"{f.cache} cache, {f.launch} launch", no_wrap=True)
+    for name in ("time", "of floor", "kernel is", "varies", "extra memory", "answer"):
+        t.add_column(name, justify="left" if name == "answer" else "right", no_wrap=True)
+    for arm in f.arms:
+        found = f.ratio(arm.name) if arm.name != CANDIDATE else None
+        share = r.floor.seconds / arm.time.median if r.floor and r.floor.seconds and arm.time else None
+        t.add_row(
+            arm.name + (" (honest)" if arm.name == f.honest else ""), seconds(arm.time.median if arm.time else None),
+            "" if share is None else f"{share:.0%}", _is(f, arm.name, found), f"{found.variation:.1%}" if found else "",
+            size(arm.extra_bytes), Text(found.answer, style=STYLE[found.answer]) if found else "",
+        )  # fmt: skip
+    return t
+
+
+def _is(f: Figure, name: str, found: Ratio | None) -> str:
+    if found is not None:
+        return ratio(found.interval)
+    return f"{ratio(f.null)} (A/A)" if name == "twin" and f.null is not None else ""
+
+
+def _baselines(out: Console, m: Measurement) -> None:
+    for b in m.baselines:
+        if b.status != "right":
+            style = "red" if b.status == "wrong" else "dim"
+            out.print(Text(f"baseline {b.name}: {b.status}: {b.reason}", style=style), soft_wrap=True)
+
+
+def _rest(out: Console, m: Measurement) -> None:
+    for line in (*m.refusals, *m.notes):
+        out.print(Text(f"note: {line}", style="yellow"), soft_wrap=True)
+    if m.transfer is not None:
+        t = m.transfer
+        kept = f"{t.kept} of {t.hidden} hidden workloads" + (f": {t.cause}" if t.cause else "")
+        out.print(Text("transfer  ", style="bold"), Text(f"{kept}; spent {t.spent} times"), sep="")
+    slow = [f"{b.name} {seconds(b.compile_s)}" for b in m.baselines if b.compile_s and b.status == "right"]
+    out.print(Text("ready in  ", style="bold"),
+              Text(f"kernel {seconds(m.compile_s)}" + (f"; {', '.join(slow)}" if slow else "")), sep="")  # fmt: skip
+    load = m.state.get("before", {}).get("load", [0])[0]
+    out.print(Text("machine   ", style="bold"),
+              Text(f"{m.ceilings.name if m.ceilings else m.device}, load {load:.1f}; protocol {m.protocol_version} "
+                   f"({m.protocol[:12]}); noise band {m.noise:.1%}; {m.seconds:.0f} s"), sep="")  # fmt: skip
+
+
+def not_accepted(v: Verdict, *, quiet: bool = False) -> None:
+    """Say that a kernel is not timed, and why."""
+    terminal.verdict(v, quiet=quiet)
+    terminal.console().print(Text("not timed: only an accepted kernel is", style="bold"))
+
+
+def machine(c: Ceilings) -> None:
+    """Print the ceilings of a machine."""
+    out = terminal.console()
+    out.print(Text.assemble((c.name, "bold"), f"  ({c.device}, {c.threads} thread{'s' * (c.threads > 1)}, last cache "
+                            f"{size(c.cache_bytes)})"))  # fmt: skip
+    t = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    for name in ("working set", "read GB/s", "copy GB/s"):
+        t.add_column(name, justify="right", no_wrap=True)
+    for n in sorted(set(c.read) | set(c.copy_)):
+        t.add_row(size(n), *(f"{r[n] / 1e9:.1f}" if n in r else "–" for r in (c.read, c.copy_)))
+    out.print(t)
+    for dtype, rate in c.rates.items():
+        out.print(f"{dtype:>10}  {rate / 1e9:.1f} Gop/s")
+    if c.launch is not None:
+        out.print(f"an empty call takes {seconds(c.launch)}")
+    out.print(Text(c.method, style="dim"))
+
+
+@contextmanager
+def live() -> Iterator[Callable[[str, int, int], None]]:
+    """A line that says what is being timed, on a terminal; silent elsewhere."""
+    out = Console(stderr=True)
+    if not out.is_terminal:
+        yield lambda what, done, most: None
+        return
+    with out.status("reading the problem") as status:
+        yield lambda what, done, most: status.update(f"{what}" + (f": {done} of at most {most}" if most > 1 else ""))
