@@ -166,7 +166,7 @@ def _by_nvrtc(text: str, name: str, target: str, flags: tuple[str, ...]) -> Made
         if not any("error" in m.kind for m in made.messages):
             made.messages.append(Message(0, _told(log)))
         return made
-    return _assemble(made, ptx)
+    return _assemble(made, ptx, flags)
 
 
 def _translate(text: str, name: str, options: list[str]) -> tuple[int, bytes, str]:
@@ -196,11 +196,19 @@ def _text(size: Any, get: Any, program: Any) -> bytes:
     return buffer.raw[: n.value]
 
 
-def _assemble(made: Made, ptx: bytes) -> Made:
+def _assemble(made: Made, ptx: bytes, flags: tuple[str, ...]) -> Made:
     with tempfile.TemporaryDirectory(prefix="tw-cuda-") as folder:
         source, out = Path(folder, "in.ptx"), Path(folder, "out.cubin")
         source.write_bytes(lowered(ptx).rstrip(b"\0"))
-        command = [ptxas(), "-v", f"-arch={made.target}", str(source), "-o", str(out)]
+        command = [
+            ptxas(),
+            "-v",
+            *(f for f in flags if f == "-lineinfo"),
+            f"-arch={made.target}",
+            str(source),
+            "-o",
+            str(out),
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         said = done.stdout + done.stderr
         made.kernels, made.ok = needs(said), done.returncode == 0

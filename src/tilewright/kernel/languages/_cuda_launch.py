@@ -88,9 +88,9 @@ def _launch(given: dict[str, Any], names: list[str], where: str) -> Launch:
     if "{dtype}" not in kernel and kernel not in names:
         raise KernelError(f"the file defines no extern \"C\" __global__ function '{kernel}'", where=where,
                           remedy=f"it defines {', '.join(names) or 'none'}")  # fmt: skip
-    sizes = [_sizes(given, key, where) for key in ("grid", "block")]
     arguments = tuple(_argument(str(a), where) for a in given["arguments"]) if "arguments" in given else None
-    return Launch(kernel, *sizes, given.get("shared", 0), arguments)
+    grid, block = _sizes(given, "grid", where), _sizes(given, "block", where)
+    return Launch(kernel, grid, block, given.get("shared", 0), arguments)
 
 
 def _sizes(given: dict[str, Any], key: str, where: str) -> tuple[str | int, ...]:

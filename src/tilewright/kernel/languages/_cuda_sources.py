@@ -69,7 +69,7 @@ def note(found: list[Source], text: str) -> None:
     cpp_extension.load_inline, cpp_extension.load = load_inline, load  # type: ignore[assignment]
     import torch
 
-    torch.cuda._compile_kernel = plain  # type: ignore[attr-defined,unused-ignore]
+    torch.cuda._compile_kernel = plain  # type: ignore[attr-defined,assignment,unused-ignore]
     sys.modules["cupy"] = types.ModuleType("cupy")
     sys.modules["cupy"].RawKernel = sys.modules["cupy"].RawModule = plain  # type: ignore[attr-defined]
 

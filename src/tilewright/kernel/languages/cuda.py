@@ -69,7 +69,7 @@ def compiled(kernel: dict[str, Any]) -> bytes:
     kept = Path(os.environ.get("TRITON_CACHE_DIR", "/nonexistent"), f"{key}.cubin")
     if kept.is_file():
         return kept.read_bytes()
-    made = _cuda_compile.compile_source(kernel["text"], name, target)
+    made = _cuda_compile.compile_source(kernel["text"], name, target, ("-lineinfo",))
     if not made.ok:
         first = next((m for m in made.messages if "error" in m.kind), made.messages[0])
         raise KernelFault(f"does not compile for {target}: {name}:{first.line}: {first.text}")

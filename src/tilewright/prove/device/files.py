@@ -29,13 +29,18 @@ def collect() -> Bundle:
     found: dict[str, torch.Tensor] = {}
     total = 0
     for path in sorted(folder().rglob("*")) if folder().is_dir() else ():
-        if not path.is_file() or path.is_symlink() or path.name.endswith(SKIPPED) or "tmp." in path.name:
+        if not path.is_file() or path.is_symlink() or not wanted(path.relative_to(folder())):
             continue
         data = path.read_bytes()
         total += len(data)
         if data and total <= MOST_BYTES:
             found[str(path.relative_to(folder()))] = torch.from_numpy(numpy.frombuffer(data, dtype=numpy.uint8).copy())
     return Bundle.pack(found)
+
+
+def wanted(path: Path) -> bool:
+    """Whether a file is worth keeping: no lock, nothing half written, no object file of a build."""
+    return not (path.name.endswith(SKIPPED) or "tmp." in path.name or {"build", "job"} & set(path.parts))
 
 
 def restore(bundle: Bundle) -> None:

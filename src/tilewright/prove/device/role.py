@@ -20,7 +20,7 @@ from ...task import tree
 from ..child import role_kernel
 from ..child.role_kernel import backward, overlap, plain
 from ..child.transport import Bundle
-from . import calls, errors, files
+from . import calls, errors, files, sanitize
 from .memory import Arena, Kept
 from .watch import DeviceWatch, fill
 
@@ -63,6 +63,10 @@ class Role(role_kernel.Role):
         if self.triton is not None:
             self.loaded.recorder = self.triton
         return answer
+
+    def on_sanitize(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """One call in a process of its own under compute-sanitizer."""
+        return {"seen": sanitize.run(head, bundles)}, []
 
     def on_harvest(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Files that compilers left in the scratch folder."""
@@ -162,7 +166,7 @@ class Role(role_kernel.Role):
         if kind in ("side", "late"):
             arena.raw.fill_(0xFF)
             errors.synchronise(self.device)
-        with calls.on_stream(kind, lambda: arena.raw.copy_(right) and None), watch, self._here():
+        with calls.on_stream(kind, lambda: copy(arena.raw, right)), watch, self._here():
             with torch.set_grad_enabled(bool(wanted)):
                 result = self.callable(inputs)
             leaves = tree.flatten(result)[1]
@@ -217,6 +221,11 @@ class Role(role_kernel.Role):
         if self.triton is not None:
             answer["launches"], answer["tuned"] = self.triton.seen, dict(self.triton.tuned)
         return answer
+
+
+def copy(into: torch.Tensor, source: torch.Tensor) -> None:
+    """Enqueue a copy on the current stream."""
+    into.copy_(source, non_blocking=True)
 
 
 def python_threads() -> int:

@@ -85,9 +85,9 @@ class DeviceSession(KernelSession):
 
     def harvest(self) -> None:
         """Keep what this child compiled for those to come."""
-        self.harvested = True
         answer, out = self.ask_raw({"do": "harvest"}, seconds=30.0)
         if "error" not in answer and out:
             self.compiled.files.update(out[0].tensors(copy=True))
+            self.harvested = bool(self.compiled.files)
             for b in out:
                 b.close()

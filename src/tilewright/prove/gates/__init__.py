@@ -32,6 +32,14 @@ ORDER = (
     "resources",
     "rounding",
     "algebra",
+    "streams",
+    "graph replay",
+    "load",
+    "launch limits",
+    "far offsets",
+    "device configurations",
+    "device agreement",
+    "sanitizer",
 )
 
 
