@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .arguments import bind, flatten, place
-from .compile import CUDA_90, compile, unwrap
+from .compile import CUDA_90, _bind, _binder, _packed, compile, unwrap
 from .domains.machine import Machine
 from .evaluate import Evaluator
 from .frames import Frame
@@ -201,15 +201,18 @@ def probe(
     extra: int = 12,
     seed: int = 0,
     seconds: float | None = None,
+    also: Sequence[int] = (),
     target: tuple[str, int | str, int] = CUDA_90,
 ) -> tuple[Result, set[str]]:
     """Evaluates a sample of a launch's programs over storages without memory (``Arg(Filled(...))``).
 
-    ``grid`` has three sizes; ``extra`` random programs are added to the corners. Also gives the
+    ``grid`` has three sizes; ``extra`` random programs, and those at the positions ``also``, are added to the corners. Also gives the
     source lines of loads that steer (``steering``). Raises KernelError and Unsupported as
     ``launch.run`` does."""
     walker, values, compiled = _ready(Leaping, fn, grid, args, kwargs, seconds, target)
-    ids = torch.tensor(corners(grid, extra, seed), dtype=torch.int64)
+    count = grid[0] * grid[1] * grid[2]
+    chosen = {*corners(grid, extra, seed), *(p for p in also if p < count)}
+    ids = torch.tensor(sorted(chosen), dtype=torch.int64)
     size = max(1, CHUNK_ELEMENTS // max(1, compiled.program.largest_tile))
     with torch.no_grad():
         for first in range(0, len(ids), size):
@@ -229,6 +232,41 @@ def probe(
         domain=domain.name,
     )
     return result, steering(compiled.program)
+
+
+def described(fn: Any, grid: Sequence[int], kwargs: dict[str, Any], *, text: bool = False) -> dict[str, Any]:
+    """A launch as data, without evaluating it: ``function``, ``grid``, ``slots`` ([name, Triton's type, value] of each
+    runtime argument in the order of the IR's; a storage is [its object, offset, dtype]), ``constexprs``, ``signature``,
+    and with ``text`` the IR of its specialisation. Raises KernelError where the arguments don't fit."""
+    fn = unwrap(fn)
+    backend, binder = _binder(fn, CUDA_90)
+    bound, spec, options = _bind(fn, backend, binder, (), dict(kwargs, debug=False))
+    _, signature, constexprs, _ = _packed(fn, backend, kwargs, bound, spec, options)
+    named = bind(fn, (), kwargs)
+    fixed = {str(fn.arg_names[p[0]]) + "".join(f".{i}" for i in p[1:]): v for p, v in constexprs.items()}
+    slots = [[n, _kind(signature, n), _slot(v)] for n, v in flatten(signature, named)]
+    out = {"function": fn.__name__, "grid": list(grid), "slots": slots, "signature": _names(signature),
+           "constexprs": {n: getattr(v, "__name__", None) or repr(v) for n, v in fixed.items()}}  # fmt: skip
+    return {**out, "text": compile(fn, (), kwargs).program.text} if text else out
+
+
+def _kind(signature: dict[str, Any], name: str) -> str:
+    first, *rest = name.split(".")
+    found: Any = signature.get(first, "")
+    for part in rest:
+        found = found[int(part)] if isinstance(found, tuple | list) else "i64"
+    return str(found)
+
+
+def _names(signature: dict[str, Any]) -> dict[str, str]:
+    return {n: str(t) for n, t in signature.items()}
+
+
+def _slot(value: Any) -> Any:
+    base = getattr(value, "base", value)
+    if hasattr(base, "storage"):
+        return [base.storage, base.offset, str(base.dtype).removeprefix("torch.")]
+    return int(value) if isinstance(value, int | bool) else None
 
 
 def sectors(

@@ -60,6 +60,10 @@ def made(e: Any, low: int, high: int) -> Num:
 
 
 def add(a: Num, b: Num) -> Num:
+    if a.fixed and a.low == 0:
+        return b
+    if b.fixed and b.low == 0:
+        return a
     return made(a.e + b.e, a.low + b.low, a.high + b.high)
 
 
@@ -203,6 +207,7 @@ class Unknowns:
 
     ranges: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
+    promised: set[str] = field(default_factory=set)  # those whose range is the contract's
 
     def integer(self, low: Num, high: Num, where: str, at: Iterable[Any]) -> Num:
         """An unknown integer between two values, a function of ``at``."""
@@ -221,6 +226,8 @@ class Unknowns:
 
     def found(self, *es: Any) -> dict[int, Any]:
         """Applications of unknown functions in expressions, by the expression's id."""
+        if not self.words:
+            return {}
         seen: set[int] = set()
         out: dict[int, Any] = {}
         stack = [e for e in es if z3.is_expr(e)]

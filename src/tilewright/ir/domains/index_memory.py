@@ -32,7 +32,10 @@ def loaded(w: Any, op: Op, ptr: Any, mask: Any, other: Any) -> Any:
     if op.type.is_float:
         return OPAQUE
     held = w.launch.storages[ptr.buf].promised if isinstance(ptr, Spot) and ptr.buf is not None else None
-    value = w.unknown(op.type, op.loc, *held) if held and op.type.elem not in ("i1", "ptr") else w.unknown(op.type, op.loc)
+    held = held if op.type.elem not in ("i1", "ptr") else None
+    value = w.unknown(op.type, op.loc, *(held or ()))
+    if held:
+        w.unknowns.promised.add(value.e.decl().name())
     if mask is None or (isinstance(mask, Flag) and mask.e is True):
         return value
     if not isinstance(mask, Flag):

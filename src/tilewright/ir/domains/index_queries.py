@@ -8,6 +8,7 @@ below N: then equal offsets have equal digits, which spares the solver the produ
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,11 +16,10 @@ from typing import Any
 
 import z3
 
-from ..program import Type
 from ..values import nbytes
 from . import index
 from .index import AX, PID, conj, disj, whole
-from .index_walk import Beyond, SymbolicLaunch, Touch, Walker, in_tile, within_grid
+from .index_walk import SymbolicLaunch, Touch, Walker, in_tile, within_grid
 
 QUERY_MS = 400
 SMALL = 1 << 13
@@ -41,6 +41,17 @@ class Answer:
         return not self.shown and not self.left
 
 
+Term = tuple[int, tuple[Any, ...]]  # coefficient and factors
+
+
+@dataclass(frozen=True)
+class Digit:
+    """A digit of an offset and its radix: a number times a product of sizes."""
+
+    radix: Term | None
+    value: Any
+
+
 class Questions:
     """Asks about one launch. ``sizes``: the variables whose values make a counterexample; ``seconds``: for all
     questions together."""
@@ -50,6 +61,14 @@ class Questions:
         self.until = time.monotonic() + seconds
         self.walker = Walker(launch)
         self.touches: list[Touch] = self.walker.run()
+        self.known_digits: dict[Any, list[Digit]] = {}
+
+    @property
+    def synchronises(self) -> bool:
+        """Whether programs may order themselves: an atomic's old value is used."""
+        ops = list(self.launch.program.ops())
+        used = {o for op in ops for o in op.operands}
+        return any(op.name.startswith("tt.atomic") and used & set(op.results) for op in ops)
 
     # -- bounds
     def bounds(self) -> Answer:
@@ -73,8 +92,13 @@ class Questions:
         """The condition that an access is before the start or past the end."""
         held = self.launch.storages[t.buf or 0].nbytes
         size = nbytes(t.elem)
-        low = False if t.off.low >= 0 else whole(t.off.e) < 0
-        return disj(low, False if (t.off.high + 1) * size <= held.low else (whole(t.off.e) + 1) * size > held.e)
+        if t.off.low >= 0 and (t.off.high + 1) * size <= held.low:
+            return False
+        digits = self.digits(t)
+        limit = shares(z3.simplify(whole(held.e), som=True), [(size, ()), *(d.radix for d in digits[:-1])])
+        if limit is not None:
+            return disj(digits[-1].value < 0, digits[-1].value >= limit)
+        return disj(whole(t.off.e) < 0, (whole(t.off.e) + 1) * size > held.e)
 
     # -- races
     def races(self) -> Answer:
@@ -107,34 +131,46 @@ class Questions:
         other = [z3.substitute(index.truth(e), renamed) for e in (*in_tile(b.shape), *within_grid(self.launch.grid))]
         apart = disj(*(PID[d] != z3.Int(f"qid{d}") for d, n in enumerate(self.launch.grid) if n.high > 1))
         first, second = self.digits(a), self.digits(b)
-        if [s for s, _ in first[1:]] != [s for s, _ in second[1:]]:
-            first, second = [(None, whole(a.off.e))], [(None, whole(b.off.e))]
-        equal = [x == z3.substitute(y, renamed) for (_, x), (_, y) in zip(first, second, strict=True)]
+        if [str(d.radix) for d in first] != [str(d.radix) for d in second]:
+            first, second = ([Digit(None, whole(t.off.e))] for t in (a, b))
+        equal = [x.value == z3.substitute(y.value, renamed) for x, y in zip(first, second, strict=True)]
         when = z3.substitute(index.truth(b.when), renamed)
         return conj(a.when, when, apart, *equal), [*in_tile(a.shape), *other]
 
-    def digits(self, t: Touch) -> list[tuple[Any, Any]]:
-        """An offset as (step's id, digit), highest first: the offset is the sum of digit times step, and each digit but
-        the first stays below what the steps before it are multiples of."""
-        terms = polynomial(z3.simplify(whole(t.off.e), som=True))
-        found: list[tuple[Any, Any]] = []
+    def digits(self, t: Touch) -> list[Digit]:
+        """An offset as digits, the lowest first: each is shown to lie between 0 and its radix, a product of sizes. The
+        last has none."""
+        key = (whole(t.off.e).get_id(), index.truth(t.when).get_id(), t.shape)
+        if key not in self.known_digits:
+            terms = polynomial(z3.simplify(whole(t.off.e), som=True))
+            found: list[Digit] = []
+            while (lowest := self._lowest(t, terms)) is not None:
+                digit, terms = lowest
+                found.append(digit)
+            self.known_digits[key] = [*found, Digit(None, total(terms))]
+        return self.known_digits[key]
+
+    def _lowest(self, t: Touch, terms: list[Term]) -> tuple[Digit, list[Term]] | None:
+        """The lowest digit and what stands above it."""
         for step in self.steps(terms):
             high, low = divided(terms, step)
-            if not high or not low:
-                continue
-            rest, size = total(low), product(step)
-            if self.unlikely(t, z3.Or(rest < 0, rest >= size)):
-                found.append((step, total(high)))
-                terms = low
-        return [*found, ("last", total(terms))]
+            times = math.gcd(*(c for c, f in high if f)) or math.gcd(*(c for c, _ in high))
+            low += [(c % times, step) for c, f in high if not f and c % times]
+            rest, radix = total(low), product(step) * times
+            if not low or self.never(t, z3.Or(rest < 0, rest >= radix)):
+                return Digit((times, step), rest), [(c // times, f) for c, f in high if c // times]
+        return None
 
-    def steps(self, terms: list[Any]) -> list[tuple[Any, ...]]:
-        """Products of sizes that stand in an offset, longest first."""
-        names = {n for n, e in self.sizes.items() if z3.is_expr(e)}
-        seen = {tuple(f for f in factors if str(f) in names) for _, factors in terms}
-        return sorted((s for s in seen if s), key=lambda s: (-len(s), str(s)))
+    def steps(self, terms: list[Term]) -> list[tuple[Any, ...]]:
+        """Products of sizes that stand in an offset, shortest first."""
+        seen = {}
+        for _, factors in terms:
+            mine = tuple(f for f in factors if str(f) in self.sizes)
+            for count in range(1, len(mine) + 1):
+                seen.update({str(mine[i : i + count]): mine[i : i + count] for i in range(len(mine) - count + 1)})
+        return sorted(seen.values(), key=lambda s: (len(s), str(s)))
 
-    def unlikely(self, t: Touch, condition: Any) -> bool:
+    def never(self, t: Touch, condition: Any) -> bool:
         """Whether a condition never holds where the access happens."""
         return self._ask([t.when, condition], in_tile(t.shape))[0] == z3.unsat
 
@@ -152,7 +188,9 @@ class Questions:
             answer.shown.append(self._counterexample(condition, around, model, about))
 
     def _promised(self, condition: Any) -> bool:
-        return all(e.decl().name() in self.walker.unknowns.promised for e in self.walker.unknowns.found(condition).values())
+        return all(
+            e.decl().name() in self.walker.unknowns.promised for e in self.walker.unknowns.found(condition).values()
+        )
 
     def _ask(self, conditions: list[Any], around: list[Any], milliseconds: int = QUERY_MS) -> tuple[Any, Any]:
         left = int((self.until - time.monotonic()) * 1000)
@@ -161,11 +199,15 @@ class Questions:
         solver = z3.Solver()
         solver.set("timeout", min(milliseconds, left))
         asked = [index.truth(c) for c in conditions]
-        solver.add(*self.launch.base, *within_grid(self.launch.grid), *around, *asked, *self.walker.unknowns.facts(*asked))
+        solver.add(
+            *self.launch.base, *within_grid(self.launch.grid), *around, *asked, *self.walker.unknowns.facts(*asked)
+        )
         found = solver.check()
         return found, solver.model() if found == z3.sat else None
 
-    def _counterexample(self, condition: Any, around: list[Any], model: Any, about: tuple[Touch, ...]) -> dict[str, Any]:
+    def _counterexample(
+        self, condition: Any, around: list[Any], model: Any, about: tuple[Touch, ...]
+    ) -> dict[str, Any]:
         """Sizes and programs of a model, small ones if there are any."""
         bytes_ = [whole(s.nbytes.e) for s in self.launch.storages]
         found, small = self._ask([condition, *(b <= SMALL * 4 for b in bytes_)], around)
@@ -178,6 +220,7 @@ class Questions:
         return {
             "sizes": {n: value(e) for n, e in self.sizes.items()},
             "programs": ids[: len(about)],
+            "grid": [value(n.e) for n in self.launch.grid],
             "where": about[0].where,
             "offset": value(about[0].off.e),
             "argument": self.launch.storages[about[0].buf or 0].names[0],
@@ -197,37 +240,55 @@ def twin(t: Touch) -> list[tuple[Any, Any]]:
 # -- offsets as sums of products
 
 
-def polynomial(e: Any) -> list[tuple[int, tuple[Any, ...]]]:
-    """(coefficient, factors) of each term."""
+def polynomial(e: Any) -> list[Term]:
+    """A sum of products as terms; none for 0."""
     parts = e.children() if z3.is_add(e) else [e]
-    return [term(p) for p in parts]
+    return [t for t in map(term, parts) if t[0]]
 
 
-def term(e: Any) -> tuple[int, tuple[Any, ...]]:
-    if z3.is_int_value(e):
-        return e.as_long(), ()
-    factors = [f for f in (e.children() if z3.is_mul(e) else [e])]
-    coefficient = 1
-    for f in factors:
-        if z3.is_int_value(f):
-            coefficient *= f.as_long()
-    return coefficient, tuple(f for f in factors if not z3.is_int_value(f))
+def term(e: Any) -> Term:
+    factors = flat(e)
+    numbers = [f.as_long() for f in factors if z3.is_int_value(f)]
+    return math.prod(numbers), tuple(f for f in factors if not z3.is_int_value(f))
 
 
-def divided(terms: list[Any], step: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+def flat(e: Any) -> list[Any]:
+    """Factors of a product, nested ones too."""
+    return [f for c in e.children() for f in flat(c)] if z3.is_mul(e) else [e]
+
+
+def divided(terms: list[Term], step: tuple[Any, ...]) -> tuple[list[Term], list[Term]]:
     """Terms that a product divides, without it, and the others."""
     high, low = [], []
     for coefficient, factors in terms:
-        left = list(factors)
-        for s in step:
-            at = next((i for i, f in enumerate(left) if z3.eq(f, s)), None)
-            if at is None:
-                low.append((coefficient, factors))
-                break
-            left.pop(at)
+        left = without(factors, step)
+        if left is None:
+            low.append((coefficient, factors))
         else:
-            high.append((coefficient, tuple(left)))
+            high.append((coefficient, left))
     return high, low
+
+
+def without(factors: tuple[Any, ...], step: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Factors less those of a product; None where one is missing."""
+    left = list(factors)
+    for s in step:
+        at = next((i for i, f in enumerate(left) if z3.eq(f, s)), None)
+        if at is None:
+            return None
+        left.pop(at)
+    return tuple(left)
+
+
+def shares(e: Any, radices: list[Any]) -> Any:
+    """A sum of products over several radices; None where one doesn't divide every term."""
+    terms = polynomial(e)
+    for times, step in radices:
+        terms = [(c / times, without(f, step)) for c, f in terms]  # type: ignore[misc]
+        if any(f is None or c != int(c) for c, f in terms):
+            return None
+        terms = [(int(c), f) for c, f in terms]
+    return total(terms)
 
 
 def product(factors: tuple[Any, ...]) -> Any:
@@ -237,12 +298,9 @@ def product(factors: tuple[Any, ...]) -> Any:
     return out
 
 
-def total(terms: list[Any]) -> Any:
+def total(terms: list[Term]) -> Any:
     return z3.Sum([coefficient * product(factors) for coefficient, factors in terms]) if terms else whole(0)
 
 
 def short(where: str) -> str:
     return where.rpartition("/")[2]
-
-
-__all__ = ["Answer", "Beyond", "Questions", "Type"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import z3
@@ -93,7 +94,10 @@ def shift(w: Any, op: Op, a: Any, b: Any) -> Any:
 
 @rule("arith.divsi", "arith.divui", "arith.floordivsi", "arith.ceildivsi")
 def divide(w: Any, op: Op, a: Any, b: Any) -> Any:
-    if not ints(a, b) or b.low <= 0:
+    if not ints(a, b):
+        return None
+    a, b = w.from_zero(a, op.type.shape), w.from_zero(b, op.type.shape, 1)
+    if b.low <= 0:
         return None
     if a.low >= 0 and op.name != "arith.ceildivsi":
         return index.floor_div(a, b)
@@ -107,11 +111,14 @@ def divide(w: Any, op: Op, a: Any, b: Any) -> Any:
 
 @rule("arith.remsi", "arith.remui")
 def rest(w: Any, op: Op, a: Any, b: Any) -> Any:
-    if not ints(a, b) or b.low <= 0:
+    if not ints(a, b):
+        return None
+    a, b = w.from_zero(a, op.type.shape), w.from_zero(b, op.type.shape, 1)
+    if b.low <= 0:
         return None
     if a.low >= 0:
         return index.remainder(a, b)
-    quotient = None if op.name == "arith.remui" else divide(w, Op("arith.divsi", (), (), (), {}), a, b)
+    quotient = None if op.name == "arith.remui" else divide(w, replace(op, name="arith.divsi"), a, b)
     return quotient and index.sub(a, index.mul(quotient, b))
 
 

@@ -120,6 +120,12 @@ class Walker:
         wrapped = (index.whole(x.e) - low) % (1 << bits(t.elem)) + low
         return Num(z3.If(z3.And(x.e >= low, x.e <= high), index.whole(x.e), wrapped), low, high)
 
+    def from_zero(self, x: Num, shape: tuple[int, ...], least: int = 0) -> Num:
+        """``x`` with the range that it has if it is shown to be at least so much."""
+        if x.low >= least or x.high < least or not self.never(x.e < least, shape, x.e):
+            return x
+        return Num(x.e, least, x.high)
+
     def never(self, condition: Any, shape: tuple[int, ...], *about: Any) -> bool:
         """Whether a condition holds nowhere on the present path."""
         if condition is False:
@@ -239,7 +245,9 @@ class Walker:
         finally:
             self.counters.pop()
 
-    def forms(self, op: Op, values: dict[int, Any], ends: Any, k: Any, turns: Num, first: list[Any]) -> list[Num | None]:
+    def forms(
+        self, op: Op, values: dict[int, Any], ends: Any, k: Any, turns: Num, first: list[Any]
+    ) -> list[Num | None]:
         """The step of each carried value (in elements, for a pointer) where it is the same each turn; None where not."""
         counter = Num(k, 0, turns.high - 1)
         guesses = [self.quietly(op, values, ends, k, counter, first)] if first else []

@@ -8,7 +8,7 @@ import torch
 
 from ...errors import KernelError
 from ...ir.arguments import Arg
-from ...ir.index import Filled, probe, too_large
+from ...ir.index import Filled, described, probe, too_large
 from .device_source import DeviceSource, decode
 from .engine_ir import LaunchRefused, describe
 
@@ -17,11 +17,14 @@ SECONDS = 4.0
 
 def run(sources: DeviceSource, head: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     """Faults of a launch. ``options``: ``fills`` (input's name to the integers that it is filled with, one after
-    another), ``seed``, ``seconds``. ``guessed``: arguments whose integers were read and are not known."""
+    another), ``seed``, ``seconds``, ``programs`` (positions to look at besides the sample). With ``describe`` the launch is
+    only described. ``guessed``: arguments whose integers were read and are not known."""
     fn = sources.function(head["file"], head["function"], head.get("globals", {}))
     x, y, z = (int(g) for g in (*head["grid"], 1, 1)[:3])
     if problem := too_large((x, y, z)):
         return {"faults": [], "programs": 0, "grid_fault": problem, "where": _where(fn)}
+    if "describe" in options:
+        return {"described": _described(fn, (x, y, z), sources, head, options["describe"] == "text")}
     fills: dict[str, list[int]] = options.get("fills", {})
     found: dict[str, Any] = {"faults": [], "programs": 0, "guessed": [], "fills": []}
     for turn in range(max([1, *(len(v) for v in fills.values())])):
@@ -37,6 +40,7 @@ def run(sources: DeviceSource, head: dict[str, Any], options: dict[str, Any]) ->
                 {**values, **launch_options},
                 seed=options.get("seed", 0),
                 seconds=options.get("seconds", SECONDS),
+                also=options.get("programs", ()),
             )
         except KernelError as e:
             refused = LaunchRefused(e.what)
@@ -52,6 +56,22 @@ def run(sources: DeviceSource, head: dict[str, Any], options: dict[str, Any]) ->
         if result.faults or not any(n in fills for n in inputs.values()):
             break
     return found
+
+
+def _described(fn: Any, grid: tuple[int, int, int], sources: DeviceSource, head: dict[str, Any], text: bool) -> Any:
+    """The launch as data (``ir.index.described``), each storage as [number, offset, dtype, bytes, input]."""
+    tensors, stores = arguments(head["virtual"], {})
+    values = {n: decode(v, sources, tensors) for n, v in head["arguments"].items()}
+    options = {k: decode(v, sources, {}) for k, v in head.get("options", {}).items()}
+    out = described(fn, grid, {**values, **options}, text=text)
+    numbers = {id(s): n for n, s in stores.items()}
+    layouts = {e["storage"]: e for e in head["virtual"].values()}
+    for slot in out["slots"]:
+        if isinstance(slot[2], list):
+            storage, offset, dtype = slot[2]
+            e = layouts[numbers[id(storage)]]
+            slot[2] = [e["storage"], offset, dtype, e["nbytes"], e["input"]]
+    return out
 
 
 def arguments(layouts: dict[str, Any], fills: dict[str, int]) -> tuple[dict[str, Any], dict[int, Filled]]:

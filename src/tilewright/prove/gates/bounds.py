@@ -1,10 +1,13 @@
 """Bounds: every access of every launch stays within its storage, also at sizes that no machine here could hold.
 
-Two kinds of cases. *Sampled* sizes are evaluated whole: every program, every access. *Beyond memory*: the candidate's
+Three kinds of cases. *Sampled* sizes are evaluated whole: every program, every access. *Beyond memory*: the candidate's
 Python runs on tensors that have the contract's largest sizes (as far as inputs and outputs fit the target's memory) and
 no data; each launch is evaluated for a sample of its programs with integers that wrap as on the device, so that a
 32-bit offset which overflows above 2**31 elements leaves its storage, and a grid that no GPU takes is refused. From a
 failing size the gate goes down to the smallest that still fails.
+
+*All sizes at once*: the same launches with symbolic sizes and program ids, put to a solver (``_proofs.py``); its
+counterexamples are run like any other case.
 
 Beyond memory, indices that are inputs take both ends of their promised range; other values that decide an address are
 taken as 0, and then a fault says nothing (``inconclusive``) and a pass says less. Sources: 32-bit offsets in
@@ -18,22 +21,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...task.tensors import TensorSpec, evaluate
 from .. import sizes
 from ..case import Case, Recipe
 from ..child.session import Outcome
 from ..gate import Check, Gate, Tally
 from ..verdict import Claim, Role
-from ._beyond import MEMORY, layout, points
+from . import _proofs
+from ._beyond import MEMORY, points
 from ._launches import absent, computed, count, outcome_of, plain, sampled
+from ._virtual import call
 
 if TYPE_CHECKING:
     from ..examination import Examination
 
 SEEN = "bounds"
-SLOT = "beyond memory"
 DESCENT_S = 6.0
-CALL_S = 10.0
 
 
 class Bounds(Gate):
@@ -50,6 +52,7 @@ class Bounds(Gate):
         exam.memory[SEEN] = _nothing()
         yield from sampled(exam)
         yield from self._beyond(exam)
+        yield from _proofs.ask(exam, "bounds")
 
     def _beyond(self, exam: Examination) -> Iterator[Case]:
         first = exam.workload()
@@ -151,8 +154,11 @@ class Bounds(Gate):
         seen = exam.memory.get(SEEN, _nothing())
         near = f"{count(seen['programs'], 'program')} at {count(seen['sampled'], 'size')}"
         if seen["beyond"]:
-            return f"{near}; {count(seen['far programs'], 'program')} beyond memory, up to {_largest(seen['beyond'])}"
-        return near + (f"; beyond memory: {seen['not reached']}" if seen["not reached"] else "")
+            near += f"; {count(seen['far programs'], 'program')} beyond memory, up to {_largest(seen['beyond'])}"
+        elif seen["not reached"]:
+            near += f"; beyond memory: {seen['not reached']}"
+        proved = _proofs.words(exam, "bounds")
+        return f"{near}; {proved}" if proved else near
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
         seen = exam.memory.get(SEEN, _nothing())
@@ -164,41 +170,16 @@ class Bounds(Gate):
             strength += f"; there, corner and random programs ({seen['far programs']})"
         if seen["guessed"]:
             strength += f", with what {', '.join(sorted(seen['guessed']))} hold taken as 0"
-        return (Claim(kind="bounds", domain=domain, strength=strength),)
+        proved = _proofs.claim(exam, "bounds", "bounds", "every access of every program is within its storage")
+        return (*proved, Claim(kind="bounds", domain=domain, strength=strength))
 
 
 def far(exam: Examination, case: Case) -> Outcome:
     """The call of a case at sizes beyond memory."""
-    session = exam.session(slot=SLOT)
-    first = exam.make(Recipe(exam.workload(), seed=exam.seed_for("bounds", "built")))
-    if session.built != SLOT:  # type: ignore[attr-defined]
-        if (fault := session.build(first.calling, first.state)) is not None:
-            return Outcome(trouble=fault)
-        session.built = SLOT  # type: ignore[attr-defined]
-    dims = case.dims
-    tensors, fills = {}, {}
-    for name, spec in exam.sheet.inputs.items():
-        if isinstance(spec, TensorSpec):
-            dtype_here = exam.dtype_of(spec, case.recipe.workload)
-            tensors[name] = layout(spec, dims, dtype_here, case.recipe.layout == "transposed")
-            if spec.values.kind in ("integers", "bool", "permutation"):
-                fills[name] = _ends(spec, dims)
-    scalars = {n: v for n, v in first.inputs.items() if n not in tensors}
-    from ..child.session import split
-
-    _, trees = split(scalars)
-    probing = {"fills": fills, "seed": case.recipe.seed % (1 << 31)}
-    return session.virtual(tensors, trees, list(first.inputs), probing, seconds=CALL_S)
-
-
-def _ends(spec: TensorSpec, dims: dict[str, int]) -> list[int]:
-    """Least and greatest integer that the contract promises."""
-    if spec.values.kind == "bool":
-        return [0, 1]
-    if spec.values.kind == "permutation":
-        return [0, max(spec.sizes(dims)[-1] - 1, 0)]
-    low, high = (evaluate(v, dims) if isinstance(v, str) else int(v) for v in (spec.values.low, spec.values.high))
-    return [low, max(high - 1, low)]
+    w, turned = case.recipe.workload, case.recipe.layout == "transposed"
+    programs = list(case.recipe.options().get("programs", ()))
+    dtype = w.dtype or exam.dtypes()[0]
+    return call(exam, case.dims, dtype, turned=turned, seed=case.recipe.seed % (1 << 31), programs=programs)
 
 
 def _words(outcome: Outcome) -> str:

@@ -4,6 +4,9 @@ The evaluator runs every program of a grid and keeps, for each element of memory
 and who read it. Two programs on one element, at least one of them writing, in any order that the device may choose, is
 a race, whether or not a run shows it. Programs that write equal bits are a note: the order can't show.
 
+Beside the sampled sizes, all sizes at once are put to a solver (``_proofs.py``); its counterexamples are run like any
+other case.
+
 Where programs order themselves (locks, tickets, "last one out"), who comes first is not decided here: such launches
 are left out, and the gate says so. Races between warps of one program are the compiler's and are not looked for.
 Sources: halo reads of an in-place stencil, overlapping last tiles, split sums without atomics (HazyResearch/
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..case import Case
 from ..gate import Check, Gate, Tally
 from ..verdict import Claim, Role
+from . import _proofs
 from ._launches import absent, computed, count, outcome_of, sampled, short
 
 if TYPE_CHECKING:
@@ -38,7 +42,8 @@ class Races(Gate):
 
     def cases(self, exam: Examination) -> Iterable[Case]:
         exam.memory[SEEN] = {"launches": 0, "programs": 0, "equal": set(), "atomics": False}
-        return sampled(exam)
+        yield from sampled(exam)
+        yield from _proofs.ask(exam, "races")
 
     def check(self, exam: Examination, case: Case) -> Check:
         outcome = outcome_of(exam, case)
@@ -67,7 +72,8 @@ class Races(Gate):
         text = f"{count(seen.get('launches', 0), 'launch')}, {count(seen.get('programs', 0), 'program')}"
         if seen.get("equal"):
             text += f"; equal values written by several programs at {', '.join(sorted(seen['equal'])[:3])}"
-        return text
+        proved = _proofs.words(exam, "races")
+        return f"{text}; {proved}" if proved else text
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
         seen = exam.memory.get(SEEN, {})
@@ -75,7 +81,9 @@ class Races(Gate):
             return ()
         how = "atomics excepted" if seen["atomics"] else "no element shared by two programs, one of them writing"
         strength = f"all programs of {count(seen['launches'], 'launch')} at {count(tally.cases, 'size')}; {how}"
-        return (Claim(kind="race-free", domain="sampled sizes and indices, any order of programs", strength=strength),)
+        proved = _proofs.claim(exam, "races", "race-free", "no two programs use one element, one of them writing")
+        domain = "sampled sizes and indices, any order of programs"
+        return (*proved, Claim(kind="race-free", domain=domain, strength=strength))
 
 
 WORDS = {
