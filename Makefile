@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PYTHONHASHSEED := 0
 
-.PHONY: help setup demo test lint types test-gpu test-postgres corpus corpus-sample clean
+.PHONY: help setup demo test lint types test-gpu test-postgres corpus corpus-sample corpus-mutants clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,8 +36,12 @@ types: setup  ## mypy on src
 corpus: setup  ## grade the verifier on all of corpus/, in both modes (half an hour or more on two cores)
 	$(BIN)/tilewright corpus corpus --jobs 2
 
-corpus-sample: setup  ## the same on every 13th kernel, as CI does
-	TILEWRIGHT_LEDGER=$$(mktemp -d)/ledger.sqlite $(BIN)/tilewright corpus corpus --jobs 2 --every 13
+corpus-sample: setup  ## the same on every 13th kernel and a few mutants, as CI does: one fixed seed, a ledger of its own
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT INT TERM && \
+		TILEWRIGHT_LEDGER=$$folder/ledger.sqlite $(BIN)/tilewright corpus corpus --jobs 2 --every 13 --mutants 1 --seed 1
+
+corpus-mutants: setup  ## check mechanical mutants of right kernels, one of each kind, in a dozen families
+	$(BIN)/tilewright corpus corpus --jobs 2 --every 8 --mutants 8 --mutants-only --seed 1
 
 test-gpu: setup  ## tests that need a CUDA device
 	$(BIN)/python -m pytest tests/ir/test_ir_device.py

@@ -14,12 +14,14 @@ from .conftest import RIGHT, Run
 
 
 def test_audit_counts_and_writes(folder: Path, tilewright: Run) -> None:
-    done = tilewright("audit", ".", "--json", "out.json", "--junit", "out.xml", "--jobs", 2)
+    done = tilewright("audit", ".", "--json", "out.json", "--junit", "out.xml", "--jobs", 2, "--seed", 5)
     assert done.returncode == 1, done.stderr
     data = json.loads((folder / "out.json").read_text())
     assert {r["name"]: r["verdict"] for r in data["results"]} == {"right.py": "accept", "wrong.py": "reject"}
     assert data["summary"]["rejected"]["wrong"] + data["summary"]["rejected"]["inaccurate"] == 1
     assert "2 kernels" in done.stdout
+    findings = [f for r in data["results"] for g in r["report"]["gates"] for f in g["findings"]]
+    assert {f["case"]["options"]["root"] for f in findings} == {5}, "the seed that was given"
     again = tilewright("audit", ".", "--jobs", 2)
     assert "already done" not in again.stdout, "a finished audit begins anew"
 

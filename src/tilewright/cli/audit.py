@@ -33,6 +33,7 @@ def command(
     fresh: Fresh = False,
     ledger: o.LedgerPath = None,
     sandbox: o.Sandbox = "best",
+    seed: o.Seed = None,
     gate_seconds: o.Seconds = 20.0,
     timeout: o.Timeout = 60.0,
 ) -> None:
@@ -49,7 +50,7 @@ def command(
     pairs = audit.discover(folder, problem_glob, kernel_glob)
     with audit_table.live(len(pairs)) as notice:
         done = audit.audit(pairs, jobs=jobs, ledger=ledger, fresh=fresh, strict=strict, notice=notice, sandbox=sandbox,
-                           gate_seconds=gate_seconds, timeout=timeout)  # fmt: skip
+                           seed=seed, gate_seconds=gate_seconds, timeout=timeout)  # fmt: skip
     audit_table.show(done)
     if json is not None:
         report.write_text(json, jsonlib.dumps(done.data(), indent=1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ Mutants = Annotated[
         "--mutants", help="Also check this many mutants of each right kernel, made mechanically.", metavar="N", min=0
     ),
 ]
+MutantsOnly = Annotated[bool, typer.Option("--mutants-only", help="Check mutants and nothing else.")]
 Every = Annotated[
     int, typer.Option("--every", help="Only every n-th kernel, spread over all families.", metavar="N", min=1)
 ]
@@ -34,10 +35,12 @@ def command(
     every: Every = 1,
     no_usual: NoUsual = False,
     mutants: Mutants = 0,
+    mutants_only: MutantsOnly = False,
     json: o.Json = None,
     fresh: Fresh = False,
     ledger: o.LedgerPath = None,
     sandbox: o.Sandbox = "best",
+    seed: o.Seed = None,
     gate_seconds: o.Seconds = 20.0,
     timeout: o.Timeout = 60.0,
 ) -> None:
@@ -55,21 +58,35 @@ def command(
     modes = {"both": grading.MODES, "default": ("default",), "strict": ("strict",)}.get(mode)
     if modes is None:
         raise UserError(f"mode is '{mode}'", remedy="use default, strict or both")
-    options = {"sandbox": sandbox, "gate_seconds": gate_seconds, "timeout": timeout}
-    with corpus_table.live() as notice:
-        done = grading.grade(folder, jobs=jobs, ledger=ledger, modes=modes, only=only, every=every,
-                             usual=not no_usual, fresh=fresh, notice=notice, **options)  # fmt: skip
-    corpus_table.show(done)
-    data = done.data()
-    code = done.exit_code
-    if mutants:
-        from ..corpus import mutants as mutation
-
+    if mutants_only and not mutants:
+        raise UserError("--mutants-only without --mutants", remedy="say how many of each kernel: --mutants 1")
+    options = {"sandbox": sandbox, "seed": seed, "gate_seconds": gate_seconds, "timeout": timeout}
+    data: dict[str, Any] = {}
+    code, done = 0, None
+    if not mutants_only:
         with corpus_table.live() as notice:
-            scored = mutation.score(folder, each=mutants, jobs=jobs, only=only, notice=notice, **options)
-        corpus_table.show_mutants(scored)
+            done = grading.grade(folder, jobs=jobs, ledger=ledger, modes=modes, only=only, every=every,
+                                 usual=not no_usual, fresh=fresh, notice=notice, **options)  # fmt: skip
+        corpus_table.show(done)
+        data, code = done.data(), done.exit_code
+    if mutants:
+        scored = _mutants(folder, mutants, only, every, jobs=jobs, ledger=ledger, fresh=fresh, **options)
         data["mutants"] = scored.data()
         code = code or scored.exit_code
+    if done is not None:
+        corpus_table.show_lost(done)
     if json is not None:
         report.write_text(json, jsonlib.dumps(data, indent=1))
     raise typer.Exit(code)
+
+
+def _mutants(folder: Path, each: int, only: str, every: int, **options: Any) -> Any:
+    from ..corpus import scoring
+    from ..report import audit_table, corpus_table
+
+    chosen = scoring.chosen(folder, each=each, only=only, every=every)
+    known = scoring.equivalent(folder)
+    with audit_table.live(sum(m.key not in known for m in chosen)) as notice:
+        scored = scoring.score(chosen, known, notice=notice, **options)
+    corpus_table.show_mutants(scored)
+    return scored

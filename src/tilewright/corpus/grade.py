@@ -82,9 +82,9 @@ class Graded:
 
     def data(self) -> dict[str, Any]:
         """As JSON."""
-        rows = [{"name": g.pair.name, "mode": g.mode, "expected": g.label.expected(g.mode), "verdict": g.verdict, "gate": g.gate,
-                 "kind": g.kind, "seconds": round(g.seconds, 3), "family": g.label.family, "needs": g.label.needs,
-                 "reason": g.reason, "usual": self.usual.get(g.pair.name, (None, 0))[0]} for g in self.grades]  # fmt: skip
+        rows = [{"name": g.pair.name, "mode": g.mode, "expected": g.label.expected(g.mode), "verdict": g.verdict,
+                 "gate": g.gate, "kind": g.kind, "seconds": round(g.seconds, 3), "family": g.label.family,
+                 "needs": g.label.needs, "reason": g.reason, "usual": self.usual.get(g.pair.name, (None, 0))[0]} for g in self.grades]  # fmt: skip
         faults = list(dict.fromkeys(g.pair.name for g in self.grades if g.label.expected("default") == "reject"))
         return {
             "rows": rows, "modes": {m: {**self.counts(m), "kill_rate": self.kill_rate(m)} for m in MODES},
@@ -96,8 +96,9 @@ class Graded:
 
 
 def grade(
-    folder: Path, *, jobs: int = 2, ledger: str | None = None, modes: tuple[str, ...] = MODES, only: str = "", every: int = 1,
-    usual: bool = True, fresh: bool = False, notice: Callable[[str, str], None] | None = None, **options: Any,
+    folder: Path, *, jobs: int = 2, ledger: str | None = None, modes: tuple[str, ...] = MODES, only: str = "",
+    every: int = 1, usual: bool = True, fresh: bool = False, notice: Callable[[str, str], None] | None = None,
+    **options: Any,
 ) -> Graded:  # fmt: skip
     """Check the labelled kernels below ``folder`` whose name contains ``only``, or every n-th of them; resumes an unfinished
     run."""
@@ -108,7 +109,9 @@ def grade(
     pairs = [p for p, _ in labelled]
     if usual:
         with ThreadPoolExecutor(max_workers=jobs) as pool:
-            for pair, (ok, seconds, _) in zip(pairs, pool.map(usual_check, pairs), strict=True):
+            for pair, (ok, seconds, _) in zip(
+                pairs, pool.map(lambda p: usual_check(p, options.get("seed")), pairs), strict=True
+            ):
                 done.usual[pair.name] = (ok, seconds)
                 notice("usual check", pair.name)
     for mode in modes:

@@ -1,28 +1,20 @@
 """Mutants: small mechanical changes to the right kernels, each of which the verifier should reject.
 
 Kinds after the mutation corpora of the field (KernelBench-M, "Measuring the Checker", 2026; gpuemu, arXiv 2606.20128):
-operator, comparison, constant, mask, stride, dtype, reduction, loop. A mutant that changes nothing that can be observed is
-*equivalent*; those are listed by hand, with the reason, in ``corpus/equivalent.toml``.
+operator, comparison, constant, mask, stride, dtype, reduction, loop. ``scoring.py`` checks them. A mutant that changes
+nothing that can be observed is *equivalent*; those are listed by hand, with the reason, in ``corpus/equivalent.toml``.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-import hashlib
-import tempfile
-import tomllib
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..api import examine_and_record, silent
-from ..errors import TilewrightError
 from ..task.syntax import parse
-from .labels import read_labels
 
 Kind = Literal["operator", "comparison", "constant", "mask", "stride", "dtype", "reduction", "loop"]
 Edit = Callable[[ast.AST], None]
@@ -36,7 +28,7 @@ REDUCTIONS = {"sum": "max", "max": "sum", "min": "max", "exp": "exp2", "exp2": "
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed kernel. ``name`` is stable: file, line and change."""
+    """One changed kernel. ``key`` is stable: file, line and change."""
 
     kernel: str
     problem: Path
@@ -46,38 +38,9 @@ class Mutant:
     text: str
 
     @property
-    def name(self) -> str:
-        return f"{self.kernel}:{self.line}:{self.kind}"
-
-    @property
     def key(self) -> str:
-        """Identity for the list of equivalent ones."""
+        """Identity: in the ledger, in tables, and in the list of equivalent ones."""
         return f"{self.kernel}:{self.line}: {self.change}"
-
-
-@dataclass
-class Scored:
-    """Every mutant with what became of it: killed, survived, equivalent."""
-
-    results: list[tuple[Mutant, str, str]] = field(default_factory=list)
-
-    def by_kind(self) -> dict[str, Counter[str]]:
-        table: dict[str, Counter[str]] = defaultdict(Counter)
-        for m, what, _ in self.results:
-            table[m.kind][what] += 1
-        return dict(table)
-
-    def survivors(self) -> list[Mutant]:
-        return [m for m, what, _ in self.results if what == "survived"]
-
-    @property
-    def exit_code(self) -> int:
-        return 1 if self.survivors() else 0
-
-    def data(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"by_kind": {k: dict(v) for k, v in self.by_kind().items()},
-                "results": [{"mutant": m.key, "kind": m.kind, "result": what, "gate": gate} for m, what, gate in self.results]}  # fmt: skip
 
 
 def mutants(kernel: str, problem: Path, text: str) -> list[Mutant]:
@@ -172,50 +135,3 @@ def _narrow(n: Any) -> None:
 
 def _shorter(n: Any) -> None:
     n.args[1] = ast.BinOp(n.args[1], ast.Sub(), ast.Constant(1))
-
-
-def choose(many: list[Mutant], count: int) -> list[Mutant]:
-    """``count`` of them, the same ones each time: one kind after the other, within a kind by hash."""
-    groups: dict[str, list[Mutant]] = defaultdict(list)
-    for m in sorted(many, key=lambda m: hashlib.sha256(m.key.encode()).hexdigest()):
-        groups[m.kind].append(m)
-    picked: list[Mutant] = []
-    while len(picked) < count and any(groups.values()):
-        for kind in sorted(groups, key=lambda k: hashlib.sha256((many[0].kernel + k).encode()).hexdigest()):
-            if groups[kind] and len(picked) < count:
-                picked.append(groups[kind].pop(0))
-    return picked
-
-
-def equivalent(folder: Path) -> dict[str, str]:
-    """Mutants known to change nothing, with the reason."""
-    path = folder / "equivalent.toml"
-    return tomllib.loads(path.read_text()) if path.is_file() else {}
-
-
-def score(folder: Path, *, each: int, jobs: int = 2, only: str = "", notice: Callable[[str, str], None] | None = None,
-          **options: Any) -> Scored:  # fmt: skip
-    """Check ``each`` mutants of every right Python kernel below ``folder``."""
-    known = equivalent(folder)
-    chosen: list[Mutant] = []
-    for pair, label in read_labels(folder):
-        if label.right and pair.kernel.suffix == ".py" and only in pair.name:
-            chosen += choose(mutants(pair.name, pair.problem, pair.kernel.read_text()), each)
-    notice = notice or (lambda what, name: None)
-
-    def one(m: Mutant) -> tuple[Mutant, str, str]:
-        if m.key in known:
-            return m, "equivalent", known[m.key]
-        with tempfile.TemporaryDirectory(prefix="mutant-") as scratch:
-            path = Path(scratch) / Path(m.kernel).name
-            path.write_text(m.text)
-            try:
-                v = examine_and_record(str(m.problem), str(path), record=False, progress=silent(), **options).verdict
-            except TilewrightError as e:
-                return m, "killed", f"error: {e}"
-        notice("mutants", m.name)
-        gate = next((g.name for g in v.gates if g.role != "advisory" and g.status == "fail"), "")
-        return m, "killed" if v.verdict == "reject" else "survived", gate
-
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        return Scored(list(pool.map(one, chosen)))

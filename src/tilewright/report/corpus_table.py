@@ -1,4 +1,4 @@
-"""Terminal output of ``corpus``: what went wrong first, then the rates per gate and beside the usual check."""
+"""Terminal output of ``corpus``: the rates per gate and beside the usual check, then mutants, and what was lost last."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..corpus.grade import MODES, Graded
+from ..corpus.grade import MODES, Grade, Graded
 from .terminal import console
 
 if TYPE_CHECKING:
-    from ..corpus.mutants import Scored
+    from ..corpus.scoring import Scored
 
 
 @contextmanager
@@ -38,23 +38,10 @@ def live() -> Iterator[Callable[[str, str], None]]:
 
 
 def show(done: Graded) -> None:
-    """Print a graded corpus."""
+    """Print a graded corpus: rates, and what is no failure but worth a look. ``show_lost`` belongs at the very end."""
     out = console()
-    lost = [g for g in done.grades if g.lost or g.kind in ("open", "other gate")]
-    if lost:
-        t = Table(box=None, pad_edge=False, header_style="bold")
-        for name in ("kernel", "mode", "kind", "gate"):
-            t.add_column(name, overflow="fold")
-        t.add_column("because", ratio=1)
-        for g in lost:
-            t.add_row(
-                g.pair.name,
-                g.mode,
-                Text(g.kind, style="bold red" if g.lost else "yellow"),
-                g.gate + (f" (expected {', '.join(g.label.gates)})" if g.kind == "other gate" else ""),
-                g.reason,
-            )
-        out.print(t)
+    if remarkable := [g for g in done.grades if g.kind in ("open", "other gate")]:
+        out.print(_listed(remarkable))
     for mode in [m for m in MODES if any(g.mode == m for g in done.grades)]:
         c = done.counts(mode)
         t = Table(
@@ -75,8 +62,12 @@ def show(done: Graded) -> None:
                   f"{c['right']}, false alarms {c['false alarm']}, unsettled {c['unsettled']}")  # fmt: skip
     for half, limits in done.tolerance().items():
         if limits["right_at_most"]:
-            fault = f", the least inaccurate fault {limits['fault_at_least']:.3g} times" if limits["fault_at_least"] else ""
-            out.print(f"error budget, {half} half: right kernels use at most {limits['right_at_most']:.2f} of it{fault}")
+            fault = (
+                f", the least inaccurate fault {limits['fault_at_least']:.3g} times" if limits["fault_at_least"] else ""
+            )
+            out.print(
+                f"error budget, {half} half: right kernels use at most {limits['right_at_most']:.2f} of it{fault}"
+            )
     if done.usual:
         u = done.data()["usual"]
         out.print(
@@ -84,14 +75,39 @@ def show(done: Graded) -> None:
         )
 
 
+def show_lost(done: Graded) -> None:
+    """Print the kernels that fail the corpus. Last, so that the tail of a log shows them; in words, since
+    a log has no colour."""
+    out = console()
+    if lost := [g for g in done.grades if g.lost]:
+        out.print(_listed(lost))
+        out.print(Text(f"LOST: {len(lost)} of {len(done.grades)} grades differ from their labels", style="bold red"))
+    else:
+        out.print(Text(f"all {len(done.grades)} grades are as labelled", style="bold green"))
+
+
+def _listed(grades: list[Grade]) -> Table:
+    """One row a grade."""
+    t = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("kernel", "mode", "kind", "gate"):
+        t.add_column(name, overflow="fold")
+    t.add_column("because", ratio=1)
+    for g in grades:
+        gate = g.gate + (f" (expected {', '.join(g.label.gates)})" if g.kind == "other gate" else "")
+        t.add_row(g.pair.name, g.mode, Text(g.kind, style="bold red" if g.lost else "yellow"), gate, g.reason)
+    return t
+
+
 def show_mutants(scored: Scored) -> None:
     """Print the score per kind of mutation."""
     out = console()
     t = Table(box=None, pad_edge=False, header_style="bold", title="mutants", title_justify="left", title_style="bold")
-    for name in ("kind", "made", "killed", "survived", "equivalent"):
+    for name in ("kind", "made", "killed", "survived", "unsettled", "equivalent"):
         t.add_column(name, justify="left" if name == "kind" else "right")
     for kind, k in sorted(scored.by_kind().items()):
-        t.add_row(kind, str(sum(k.values())), str(k["killed"]), str(k["survived"]), str(k["equivalent"]))
+        t.add_row(kind, *map(str, (sum(k.values()), k["killed"], k["survived"], k["unsettled"], k["equivalent"])))
     out.print(t)
-    for m in scored.survivors():
-        out.print(Text(f"survived: {m.name}  {m.change}", style="yellow"), soft_wrap=True)
+    for what in ("unsettled", "survived"):
+        for m, why in scored.left(what):
+            out.print(Text(f"{what}: {m.kind}  {m.key}", style="bold red" if what == "survived" else "yellow"),
+                      Text(f"  ({why})" if what == "unsettled" else "", style="dim"), sep="", soft_wrap=True)  # fmt: skip
