@@ -240,3 +240,63 @@ def test_an_equality_that_hardly_ever_holds_is_driven_to_a_witness(tmp_path):
 
 def test_a_harmless_branch_is_no_fault(tmp_path):
     assert algebra(tmp_path, RARE.replace("CONDITION, 0.5", "x == 3.25, e / tl.sum(e, axis=0)")).status == "pass"
+
+
+CANCELS = '''
+import torch
+from tilewright.task import Contract, Dim, Task, TensorSpec
+TASK = Task(reference=lambda x: (torch.logsumexp(x, -1) - x[:, 0]).square(), inputs={"x": TensorSpec("M N")},
+            outputs={"y": TensorSpec("M")}, dims={"M": Dim(1, 4096), "N": Dim(1, 64)}, workloads=[{"M": 9, "N": 12}],
+            contract=Contract())
+'''  # fmt: skip
+CANCELS_KERNEL = """
+import torch
+def kernel(x):
+    m = x.amax(-1, keepdim=True)
+    z = x - m
+    r = torch.log(torch.exp(z).sum(-1)) - z[:, 0]
+    return r * r
+"""
+
+
+def test_what_float64_itself_loses_is_no_difference(tmp_path):
+    """The reference subtracts two numbers of 1e17 that differ by log 2: float64 gives 0, the kernel is right."""
+    pytest.importorskip("flint")
+    report = algebra(tmp_path, CANCELS_KERNEL, CANCELS)
+    assert report.status == "pass", report.reason
+    (claim,) = report.claims
+    assert claim.kind == "real"
+    assert "elements of hostile starts enclosed: equal to" in claim.strength
+
+
+def test_a_true_difference_among_those_is_told_term_by_term(tmp_path):
+    pytest.importorskip("flint")
+    report = algebra(tmp_path, CANCELS_KERNEL.replace(".sum(-1))", ".sum(-1) + 1e-12)"), CANCELS)
+    (finding,) = report.findings
+    assert finding.cls == "deviates"
+    assert "the kernel adds 1e-12 to sum_{k<3} exp(x[" in finding.summary
+    assert "the reference does not (candidate.py:6)" in finding.summary
+    assert "(enclosed: it is no rounding)" in finding.summary
+    assert finding.largest_error < 1e-6
+
+
+def test_an_epsilon_is_told_with_its_line(tmp_path):
+    finding = algebra(tmp_path, TINY.format("1e-10")).findings[0]
+    assert "the kernel adds 1e-10 to sum_{k<" in finding.summary
+    assert "the reference does not (candidate.py:13)" in finding.summary
+
+
+def test_how_much_is_looked_at_does_not_depend_on_the_clock(tmp_path, monkeypatch):
+    """A slow machine looks at as many sizes; where the backstop ends it nonetheless, the claim says so."""
+    import time
+
+    from tilewright.prove.gates import algebra as gate
+
+    (quick,) = algebra(tmp_path, KERNEL).claims
+    real = time.monotonic
+    monkeypatch.setattr(gate.time, "monotonic", lambda: 8 * real())
+    (slow,) = algebra(tmp_path, KERNEL).claims
+    assert slow.domain == quick.domain
+    monkeypatch.setattr(gate, "SECONDS", 0.0)
+    (ended,) = algebra(tmp_path, KERNEL).claims
+    assert "stopped by the clock after 1 of the sizes" in ended.domain

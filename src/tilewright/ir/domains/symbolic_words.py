@@ -132,7 +132,7 @@ class Comparison:
         up_k, up_r = self.unmatched(k.top, r.top, self.values.__getitem__)
         low_k, low_r = self.unmatched(k.bottom, r.bottom, self.values.__getitem__)
         sizes = (len(up_k), len(up_r), len(low_k), len(low_r))
-        alike = len(set(up_k)) == len(set(up_r)) == 1 and len(up_k) == len(up_r)
+        alike = 0 < len(up_k) == len(up_r) and all(self.same(u[0], i) for u in (up_k, up_r) for i in u)
         if alike and not low_k and not low_r and whole != (up_k[0], up_r[0]):
             return self.differ(up_k[0], up_r[0])
         if sizes == (0, 0, 1, 1):

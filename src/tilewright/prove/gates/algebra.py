@@ -106,7 +106,7 @@ class Algebra(Gate):
                 if notes.work > WORK:
                     break
                 if time.monotonic() - started > SECONDS and (tally.cases or tally.silent):
-                    notes.clock = f"stopped by the clock after {tally.cases + len(tally.silent)} sizes"
+                    notes.clock = f"stopped by the clock after {tally.cases + len(tally.silent)} of the sizes"
                     break
                 exam.progress(self.name, tally.cases)
                 result = self.check(exam, case)
