@@ -7,6 +7,18 @@ and measures what is not yet in the ledger, ``scores`` says what came out.
 from .pairing import Entry, Pairing, pair
 from .problem import Facts, Problem, Suite, read_facts
 from .readers import read_suite
-from .run import Done, run_suite
+from .run import Done, data, run_suite
 
-__all__ = ["Done", "Entry", "Facts", "Pairing", "Problem", "Suite", "pair", "read_facts", "read_suite", "run_suite"]
+__all__ = [
+    "Done",
+    "Entry",
+    "Facts",
+    "Pairing",
+    "Problem",
+    "Suite",
+    "data",
+    "pair",
+    "read_facts",
+    "read_suite",
+    "run_suite",
+]

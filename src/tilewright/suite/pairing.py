@@ -54,6 +54,14 @@ class Pairing:
     def methods(self) -> tuple[str, ...]:
         return tuple(sorted({e.method for e in self.entries}))
 
+    def only(self, suite: Suite) -> Pairing:
+        """The entries for the problems of ``suite``, which is a part of the one that was paired."""
+        names = {p.name for p in suite.problems}
+        kept = tuple(e for e in self.entries if e.problem.name in names)
+        if not kept:
+            raise UserError("no kernel is named after the problems that --only left over", remedy="leave out --only")
+        return Pairing(tuple(replace(e, problem=suite.named(e.problem.name)) for e in kept), {})
+
     def missing(self, suite: Suite, method: str) -> list[Problem]:
         """Problems that ``method`` left unanswered. They count, as wrong ones do."""
         have = {e.problem.name for e in self.entries if e.method == method}

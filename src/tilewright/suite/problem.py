@@ -45,6 +45,10 @@ class Suite:
             )
         return replace(self, problems=kept)
 
+    def named(self, name: str) -> Problem:
+        """The problem of that name."""
+        return next(p for p in self.problems if p.name == name)
+
     def weighed(self, facts: dict[str, Facts]) -> Suite:
         """With weights and categories of ``facts``; problems that it does not name weigh nothing if it gives weights.
 

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from ..api import examine_and_record, open_ledger, silent
 from ..errors import TilewrightError
-from ..kernel import read as read_kernel
 from ..ledger.audits import Audit, AuditItem
 from ..prove.verdict import Verdict
+from . import scores
 from .pairing import Entry, Pairing
 from .problem import Suite
 from .scores import Result, Timing
@@ -190,7 +189,7 @@ def _one(o: Outcome, run: Audit, options: dict[str, Any]) -> None:
 
 
 def _measure(o: Outcome, run: Audit, measure: Measurer, tell: Notice) -> None:
-    """What can't be measured here is not kept as done: another machine, or another day, may."""
+    """What can't be measured here, or was too noisy, is not kept as done: another machine, or a quieter hour, may."""
     assert o.verdict is not None
     name = o.entry.name + BENCH
     run.start(name)
@@ -198,22 +197,25 @@ def _measure(o: Outcome, run: Audit, measure: Measurer, tell: Notice) -> None:
         o.measured = measure(o.entry, o.verdict)
     except TilewrightError as e:
         o.measured = Measured(why=str(e).splitlines()[0])
-    if o.measured.answer:
+    if o.measured.answer not in ("", "too noisy"):
         run.finish(name, o.verdict.id, asdict(o.measured))
     else:
         run.fail(name, {"error": o.measured.why})
     tell(name, o.measured.answer or "not measured", False)
 
 
-def languages(pairing: Pairing) -> Iterator[tuple[Entry, str]]:
-    """The language of each kernel; "" for one that can't be read."""
-    for e in pairing.entries:
-        try:
-            yield e, read_kernel(str(e.kernel)).language
-        except TilewrightError:
-            yield e, ""
+def data(done: Done, thresholds: Sequence[float]) -> dict[str, Any]:
+    """As JSON: ``{suite, methods: {name: {scores, results}}, strays}``; NaN is null."""
+    methods = {m: {"scores": scores.data(rows, thresholds), "results": [_row(done, m, r) for r in rows]}
+               for m in done.methods for rows in [done.results(m)]}  # fmt: skip
+    return {"suite": {"root": str(done.suite.root), "format": done.suite.format, "problems": len(done.suite.problems)},
+            "methods": methods, "strays": {str(p): why for p, why in done.pairing.strays.items()}}  # fmt: skip
 
 
-def kernels_folder(suite: Suite, given: Path | None) -> Path | None:
-    """Where the kernels are: as given, else the suite's own."""
-    return given or suite.kernels
+def _row(done: Done, method: str, r: Result) -> dict[str, Any]:
+    o = next((o for o in done.outcomes if o.entry.method == method and o.entry.problem.name == r.problem), None)
+    ids = {
+        "verdict": o.verdict.id if o and o.verdict else "",
+        "measurements": list(o.measured.ids) if o and o.measured else [],
+    }
+    return {**asdict(r), "kernel": str(o.entry.kernel) if o else "", **({"ids": ids} if o else {})}

@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 Transferred = Literal["", "holds", "wrong", "slower", "gone"]
@@ -205,3 +205,27 @@ def losses(results: Sequence[Result]) -> list[Result]:
         r for r in results if r.right and r.measured and (r.answer == "slower" or any(t.high < 1 for t in r.timings))
     ]
     return sorted(slow, key=lambda r: min(t.speedup for t in r.timings))
+
+
+def data(results: Sequence[Result], thresholds: Sequence[float] = THRESHOLDS) -> dict[str, Any]:
+    """All scores as JSON."""
+    moved = transfer(results)
+    return {
+        "fast_p": {f"{p:g}": _share(fast_p(results, p)) for p in thresholds},
+        "surely_fast_p": {f"{p:g}": _share(fast_p(results, p, surely=True)) for p in thresholds if p > 0},
+        "roofline": _share(roofline(results)),
+        "transfer": {"wins": moved.wins, "holds": moved.holds, "rate": _plain(moved.rate), "interval": moved.interval,
+                     "causes": dict(moved.causes), "untried": moved.untried},
+        "categories": [{"name": c.name, "problems": c.total, "verdicts": dict(c.verdicts), "answers": dict(c.answers),
+                        "speedup": _plain(c.speedup), "fast_1": _share(c.fast_1), "roofline": _share(c.roofline)}
+                       for c in categories(results)],
+        "losses": [r.problem for r in losses(results)],
+    }  # fmt: skip
+
+
+def _share(s: Share) -> dict[str, float | None]:
+    return {"least": _plain(s.value), "most": _plain(s.most), "of": s.of}
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
