@@ -21,6 +21,7 @@ from .device import machine
 from .device.examination import DeviceExamination, untried
 from .examination import Examination, Progress
 from .gates import all_gates
+from .gates._derived import note
 from .gates.shapes import TRIED
 from .verdict import Claim, GateReport, Verdict, decide
 
@@ -96,6 +97,7 @@ def run_gates(exam: Examination, *, every: bool = False) -> tuple[GateReport, ..
     for gate in all_gates():
         report = untried(exam, gate) or gate.run(exam.at(gate))
         reports.append(report)
+        note(exam, report)
         certain = report.role != "advisory" and report.status == "fail" and any(f.replays for f in report.findings)
         if certain and not every:
             break
@@ -140,5 +142,5 @@ def domain(exam: Examination) -> dict[str, Any]:
         "special_values": c.nan if c.special_values == "promised" else "finite values only",
         "gradients": c.gradients == "promised",
         "contract": "inferred" if c.inferred else "stated",
-        "target": DECLARED.get(exam.kernel.language, ""),
+        "target": DECLARED.get(exam.kernel.language, "") if exam.place is None else exam.place.name,
     }

@@ -57,7 +57,8 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         env = {k: v for k, v in os.environ.items() if k in KEEP}
         env.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1",
-                   TOKENIZERS_PARALLELISM="false", PYTHONHASHSEED="0", CUDA_VISIBLE_DEVICES="")  # fmt: skip
+                   TOKENIZERS_PARALLELISM="false", PYTHONHASHSEED="0", CUDA_VISIBLE_DEVICES="",
+                   PYTORCH_NVML_BASED_CUDA_CHECK="1")  # asking whether there is CUDA must not start it  # fmt: skip
         if interpret:
             env["TRITON_INTERPRET"] = "1"
         self._process = subprocess.Popen(

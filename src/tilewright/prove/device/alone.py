@@ -5,6 +5,7 @@ Each buffer is an allocation of its own (``PYTORCH_NO_CUDA_MEMORY_CACHING``), so
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import mmap
@@ -54,12 +55,13 @@ def main(folder: str) -> None:
     getattr(language, "prepare", lambda: None)()
     loaded = language.Loaded(job["kernel"], None)
     how = calling.Calling.model_validate(job["calling"])
-    with torch.device("cuda"):
-        call = loaded.build(how, tensors(here, 1, job["bundles"][1]))
+    call = loaded.build(how, {n: t.cpu() for n, t in tensors(here, 1, job["bundles"][1]).items()})
+    if isinstance(module := getattr(call, "module", None), torch.nn.Module):
+        module.cuda()
     made = tensors(here, 0, job["bundles"][0])
     inputs = {n: made[n] if n in made else tree.unflatten(job["scalars"][n], {}) for n in job["order"]}
     torch.cuda.synchronize()
-    with torch.device("cuda"), torch.no_grad():
+    with torch.device("cuda") if how.style == "destination" else contextlib.nullcontext(), torch.no_grad():
         call(inputs)
     torch.cuda.synchronize()
     print("called", flush=True)

@@ -19,7 +19,7 @@ NODES = ("/dev/nvidiactl", "/dev/dxg")
 SHARE = 0.45  # of device memory; a check has two children on it at times
 HOST_BYTES = 48 << 30
 SECONDS = 600.0
-LADDER = ((), ("user",), ("namespaces",), ("seccomp",), ("namespaces", "user", "seccomp"),
+LADDER = ((), ("user",), ("landlock",), ("seccomp",), ("namespaces",), ("namespaces", "landlock"),
           ("namespaces", "user", "seccomp", "landlock"))  # fmt: skip
 
 

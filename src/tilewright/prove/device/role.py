@@ -38,6 +38,7 @@ class Role(role_kernel.Role):
         self.arenas = Kept()
         self.triton: Any = None
         self.own_threads = python_threads()
+        self.destination = False
 
     def on_hello(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Start the device and say what it is."""
@@ -74,8 +75,8 @@ class Role(role_kernel.Role):
 
     def on_build(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Make the callable, modules on the device."""
-        with self._here():
-            answer = super().on_build(head, bundles)
+        answer = super().on_build(head, bundles)
+        self.destination = head["calling"].get("style") == "destination"
         module = getattr(self.callable, "module", None)
         if isinstance(module, torch.nn.Module):
             module.to(self.device)
@@ -88,7 +89,8 @@ class Role(role_kernel.Role):
         return answer
 
     def _here(self) -> Any:
-        return torch.device(self.device) if self.device.type == "cuda" else contextlib.nullcontext()
+        """Where outputs that we make for the candidate lie. What it makes itself lies where it says."""
+        return torch.device(self.device) if self.destination else contextlib.nullcontext()
 
     # ------------------------------------------------------------------------------------------------- one call
 
@@ -162,7 +164,7 @@ class Role(role_kernel.Role):
         if head.get("graph"):
             return self._replayed(bundle, arena, inputs), [], {}
         kind = head.get("stream", "")
-        right = arena.raw.clone()
+        right = arena.raw.clone() if kind in ("side", "late") else arena.raw
         if kind in ("side", "late"):
             arena.raw.fill_(0xFF)
             errors.synchronise(self.device)
@@ -195,7 +197,8 @@ class Role(role_kernel.Role):
     def _replayed(self, bundle: Bundle, arena: Arena, inputs: dict[str, Any]) -> Any:
         """The call captured on poisoned-free but other inputs (each storage reversed), then replayed on the given ones."""
         flip_storages(arena)
-        graph, result = calls.captured(lambda: self.callable(inputs))
+        with self._here(), torch.no_grad():
+            graph, result = calls.captured(lambda: self.callable(inputs))
         for t in tree.flatten(result)[1].values():
             if not any(overlap(t, v) for v in inputs.values() if isinstance(v, torch.Tensor)):
                 fill(t, 0xFF)

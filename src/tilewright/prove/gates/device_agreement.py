@@ -54,8 +54,11 @@ class DeviceAgreement(Gate):
     def check(self, exam: Examination, case: Case) -> Check:
         there, here = exam.run(case), exam.twin.run(case)  # type: ignore[attr-defined]
         on_device, evaluated = exam.judge(case, there), exam.judge(case, here)
-        if on_device.skipped or evaluated.silent:
-            return Check(skipped=on_device.skipped or evaluated.silent)
+        if on_device.skipped:
+            return Check(skipped=on_device.skipped)
+        if evaluated.silent:
+            exam.memory.setdefault(SEEN, {})["unevaluated"] = evaluated.silent
+            return Check()
         if on_device.failed != evaluated.failed:
             right, wrong, bad = ("here", "on the device", on_device) if on_device.failed else (
                 "on the device", "where it is evaluated", evaluated)  # fmt: skip
@@ -69,9 +72,13 @@ class DeviceAgreement(Gate):
     def meaning(self, exam: Examination, tally: Tally) -> str:
         seen = exam.memory.get(SEEN, {})
         same = f"{seen.get('same', 0)} of {tally.cases} calls bit for bit"
+        if seen.get("unevaluated"):
+            return f"not compared: {seen['unevaluated']}"
         return f"{same}, largest difference {seen['worst']:.2g} of the largest value" if seen.get("worst") else same
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
+        if exam.memory.get(SEEN, {}).get("unevaluated"):
+            return ()
         return (Claim(kind="device", domain=f"{tally.cases} sizes", strength="device and evaluation both right"),)
 
 
