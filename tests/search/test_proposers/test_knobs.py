@@ -100,14 +100,14 @@ def found_after(sampler: str, trials: int, seed: int) -> float:
 
 
 def test_models_beat_chance_at_an_equal_budget() -> None:
-    reached = {s: sum(found_after(s, 14, seed) for seed in range(12)) / 12 for s in ("random", "additive", "near")}
-    assert reached["additive"] > reached["random"] + 0.05, reached
+    reached = {s: sum(found_after(s, 14, seed) for seed in range(12)) / 12 for s in ("random", "model", "near")}
+    assert reached["model"] > reached["random"] + 0.05, reached
     assert reached["near"] > reached["random"], reached
 
 
 def test_large_spaces_are_sampled_and_never_listed(tmp_path: Path) -> None:
     many = "".join(f"#define K{i} 1 // knob: 1..8\n" for i in range(12)) + "// require: K0 + K1 <= 9\n"
-    proposal = knobs.Knobs("additive").propose(context(tree(node(0, many)), tmp_path))
+    proposal = knobs.Knobs("model").propose(context(tree(node(0, many)), tmp_path))
     assert proposal is not None
     assert int(proposal.parameters["K0"]) + int(proposal.parameters["K1"]) <= 9
     with pytest.raises(UserError, match="too many to list"):

@@ -7,6 +7,7 @@ gained nothing) and a random generator, and returns one of the points.
 from __future__ import annotations
 
 import importlib.util
+import math
 import random
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,13 +15,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import EnvironmentProblem
 from ..tree import Scalar
 from ._declared import Space
 
 Point = dict[str, Scalar]
-FIRST = 6  # trials by chance before a model is believed
+FIRST = 6  # trials by chance before neighbours or Optuna are asked
+BELIEVED = 4  # trials before the model is
+POOL = 1024  # points that the model looks at
+NOISE = 1e-2  # variance of a score that the model puts down to measurement, in units of its spread
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -63,27 +69,42 @@ def steps(space: Space, a: Point, b: Point) -> int:
     return n
 
 
-def additive(space: Space, left: Sequence[Point], trials: Sequence[Trial], rng: random.Random) -> Point:
-    """The point with the best sum of its values' effects: ridge regression of the score on the chosen values, with the
-    effects drawn from their posterior (Thompson sampling, 1933), so that what is little known is tried too."""
+def model(space: Space, left: Sequence[Point], trials: Sequence[Trial], rng: random.Random) -> Point:
+    """The point with the largest expected improvement under a Gaussian process (Jones, Schonlau and Welch, 1998) over
+    positions in the lists of choices, with a covariance of exp(-distance), the whole length of a list being one."""
     right = [t for t in trials if t.score is not None]
-    if len(right) < FIRST:
+    if len(right) < BELIEVED:
         return rng.choice(left)
-    x = np.array([one_hot(space, t.values) for t in right])
+    pool = left if len(left) <= POOL else rng.sample(list(left), POOL)
+    x, z = (np.array([place(space, p) for p in many]) for many in ([t.values for t in right], pool))
     y = np.array([t.score for t in right], dtype=float)
-    mean, spread = float(y.mean()), max(float(y.std()), 1e-6)
-    precision = x.T @ x + np.eye(x.shape[1])
-    weights = np.linalg.solve(precision, x.T @ ((y - mean) / spread))
-    residual = float(np.sqrt(np.mean((x @ weights - (y - mean) / spread) ** 2)))
-    draw = np.random.default_rng(rng.randrange(2**32)).multivariate_normal(
-        weights, np.linalg.inv(precision) * max(residual, 0.05) ** 2
-    )
-    gains = np.array([one_hot(space, p) for p in left]) @ draw
-    return left[int(np.argmax(gains))]
+    y = (y - y.mean()) / max(float(y.std()), 1e-6)
+    known, cross = _covariance(x, x) + NOISE * np.eye(len(x)), _covariance(z, x)
+    solved = np.linalg.solve(known, np.c_[y, cross.T])
+    mean = cross @ solved[:, 0]
+    spread = np.sqrt(np.maximum(1 - np.einsum("ij,ji->i", cross, solved[:, 1:]), 1e-9))
+    return pool[int(np.argmax(_improvement(mean, spread, float(y.max()))))]
 
 
-def one_hot(space: Space, values: Point) -> list[float]:
-    return [float(values[k.name] == c) for k in space.all for c in k.choices]
+def _covariance(a: Array, b: Array) -> Array:
+    return np.exp(-np.abs(a[:, None, :] - b[None, :, :]).sum(-1))
+
+
+def _improvement(mean: Array, spread: Array, best: float) -> Array:
+    u = (mean - best) / spread
+    below = 0.5 * (1 + np.array([math.erf(v / math.sqrt(2)) for v in u]))
+    return spread * (u * below + np.exp(-u * u / 2) / math.sqrt(2 * math.pi))
+
+
+def place(space: Space, values: Point) -> list[float]:
+    """A point as coordinates: numbers by their position among the choices, words one axis each."""
+    out: list[float] = []
+    for k in space.all:
+        if isinstance(k.value, str):
+            out += [float(values[k.name] == c) / 2 for c in k.choices]
+        else:
+            out.append(k.choices.index(values[k.name]) / max(1, len(k.choices) - 1))
+    return out
 
 
 def tpe(space: Space, left: Sequence[Point], trials: Sequence[Trial], rng: random.Random) -> Point:
@@ -108,7 +129,7 @@ def tpe(space: Space, left: Sequence[Point], trials: Sequence[Trial], rng: rando
 def _optuna() -> Any:
     if importlib.util.find_spec("optuna") is None:
         raise EnvironmentProblem("sampler=tpe needs Optuna, which is not installed",
-                                 remedy="pip install 'tilewright[search]', or use sampler=additive")  # fmt: skip
+                                 remedy="pip install 'tilewright[search]', or use sampler=model")  # fmt: skip
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -116,9 +137,4 @@ def _optuna() -> Any:
     return optuna
 
 
-SAMPLERS: dict[str, Sampler] = {"random": at_random, "grid": in_order, "near": near, "additive": additive, "tpe": tpe}
-
-
-def default() -> str:
-    """TPE where Optuna is installed, else the additive model."""
-    return "tpe" if importlib.util.find_spec("optuna") else "additive"
+SAMPLERS: dict[str, Sampler] = {"random": at_random, "grid": in_order, "near": near, "model": model, "tpe": tpe}

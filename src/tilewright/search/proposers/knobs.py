@@ -15,7 +15,7 @@ from ...errors import UserError
 from ..tree import BaseProposer, Context, Node, Proposal, Scalar
 from . import _misfit
 from ._declared import Space, read
-from ._samplers import SAMPLERS, Point, Trial, default
+from ._samplers import SAMPLERS, Point, Trial
 
 DRAWN = 4096  # points looked at where a space has too many to list
 LISTED = 1 << 16
@@ -27,8 +27,8 @@ class Knobs(BaseProposer):
 
     name = "knobs"
 
-    def __init__(self, sampler: str = "", prune: str = "resources"):
-        self.sampler = sampler or default()
+    def __init__(self, sampler: str = "model", prune: str = "resources"):
+        self.sampler = sampler
         if self.sampler not in SAMPLERS:
             raise UserError(f"no sampler '{self.sampler}'", remedy=f"use one of {', '.join(SAMPLERS)}")
         if prune not in ("resources", "none"):
