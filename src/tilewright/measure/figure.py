@@ -13,9 +13,6 @@ from .record import CANDIDATE, TWIN, Answer, Arm, Cache, Figure, Floor, Interval
 from .stage import Player
 from .statistics import block_medians, interval, paired, variation
 
-LATE_SHARE = 0.25  # of the timed calls; a delay now and then is the machine's
-EMPTY = Interval(low=0.0, median=0.0, high=0.0, level=0.0)
-
 
 def assemble(
     run: Pairing, players: dict[str, Player], floor: Floor, protocol: Protocol, *, cache: Cache = "warm",
@@ -23,7 +20,8 @@ def assemble(
 ) -> tuple[Figure, dict[str, str]]:  # fmt: skip
     """The figure of a run, and why lanes are out, by name."""
     lanes = {x.name: x for x in run.lanes}
-    out = {n: why for n, x in lanes.items() if (why := fault(x, floor, protocol))}
+    yardstick = lanes.get("eager")
+    out = {n: why for n, x in lanes.items() if (why := fault(x, floor, protocol, yardstick))}
     arms = tuple(_arm(x, players.get(n), protocol) for n, x in lanes.items())
     lead = lanes[CANDIDATE]
 
@@ -52,20 +50,30 @@ def assemble(
     return figure(best.answer, best.reason, ratios, null), out
 
 
-def fault(lane: Lane, floor: Floor, protocol: Protocol) -> str:
-    """Why the times of a lane don't count; empty if they do."""
+def fault(lane: Lane, floor: Floor, protocol: Protocol, yardstick: Lane | None = None) -> str:
+    """Why the times of a lane don't count; empty if they do. ``yardstick``: the reference, whose outputs are handed over
+    in the same way."""
     if lane.fault:
         return lane.fault
-    if not lane.blocks:
+    if len(lane.blocks) < protocol.blocks_few:
         return ""
     medians = block_medians(lane.blocks)
     if why := clocks_disagree(float(numpy.median(medians)), float(numpy.median(lane.cross)), protocol):
         return why
-    made = sum(len(b) for b in lane.blocks)
-    if lane.late > LATE_SHARE * made:
-        return (f"the outputs of {lane.late} of {made} timed calls came later than copying them takes: they are computed"
-                " when they are looked at")  # fmt: skip
+    if yardstick is not None and (why := late(lane, yardstick, protocol)):
+        return why
     return below_floor(interval(medians, protocol), floor, protocol)
+
+
+def late(lane: Lane, yardstick: Lane, protocol: Protocol) -> str:
+    """Why the outputs of a lane came too late after the clock had stopped; empty if they did not."""
+    if not lane.delivery or not yardstick.delivery:
+        return ""
+    own, usual = float(numpy.median(lane.delivery)), float(numpy.median(yardstick.delivery))
+    if own <= protocol.delivery_factor * usual + protocol.delivery_seconds:
+        return ""
+    return (f"its outputs came {own * 1e6:.0f} µs after the call had returned, the reference's {usual * 1e6:.0f} µs: they "
+            "are computed when they are looked at")  # fmt: skip
 
 
 def _ratio(lead: Lane, other: Lane, noise: float, protocol: Protocol) -> Ratio:

@@ -62,13 +62,13 @@ class Kept:
 @dataclass
 class Turn:
     """Seconds of the calls of a turn by the parent's clock and by the child's; whether nobody had to wait for a processor
-    meanwhile; calls whose outputs came late; what is to be judged; what was refused."""
+    meanwhile; seconds until the outputs were handed over; what is to be judged; what was refused."""
 
     times: list[float] = field(default_factory=list)
     inner: list[float] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
     clean: list[bool] = field(default_factory=list)
-    late: int = 0
+    delivery: list[float] = field(default_factory=list)
     refusal: str = ""
     trouble: Trouble | None = None
 
@@ -148,7 +148,6 @@ class Hand:
         self.native = session.source.kernel is not None and session.source.kernel.language == "native"
         self.mutated = {n for n, s in feed.exam.sheet.inputs.items() if getattr(s, "mutated", False)}
         self.cold = cold
-        self.delivery_s = feed.protocol.delivery_seconds + feed.protocol.delivery_factor * _copy_time(arena)
 
     def turn(self, calls: int, settle: int, judged: int | None) -> Turn:
         """``settle`` untimed and then timed calls, until ``calls`` of them were undisturbed or ``RETAKES`` times as many
@@ -214,8 +213,8 @@ class Hand:
         if index < 0:
             return True
         disturbed = watched.waited_ns() + cores.waited_ns() > waited
-        if not disturbed and not self.native and (delivered - ended) / 1e9 > self.delivery_s:
-            result.late += 1
+        if not disturbed and not self.native:
+            result.delivery.append((delivered - ended) / 1e9)
         result.times.append((ended - began) / 1e9)
         result.inner.append((w[words.ENDED] - w[words.BEGAN]) / 1e9)
         result.clean.append(not disturbed)
@@ -274,14 +273,3 @@ def _bytes_of(t: torch.Tensor) -> numpy.ndarray:
     from .arena import _bytes
 
     return _bytes(t)
-
-
-def _copy_time(arena: Arena) -> float:
-    """Seconds that copying the outputs of a slot takes here, the best of a few."""
-    best = float("inf")
-    for _ in range(5):
-        began = _now()
-        for t in arena.place[0].outputs.values():
-            t.clone()
-        best = min(best, (_now() - began) / 1e9)
-    return best

@@ -33,7 +33,7 @@ class Lane:
     cross: list[float] = field(default_factory=list)
     checked: int = 0
     disturbed: int = 0
-    late: int = 0
+    delivery: list[float] = field(default_factory=list)
     fault: str = ""
     cheat: bool = False
 
@@ -106,7 +106,7 @@ class Pairing:
                 lane.fault = lane.fault or self.judge(kept, lane.name)
                 lane.checked += 1
             lane.disturbed += turn.clean.count(False)
-            lane.late += turn.late
+            lane.delivery += turn.delivery
 
     def _closing(self) -> None:
         """One more call of each lane, judged: what drifts after many calls shows at the end."""

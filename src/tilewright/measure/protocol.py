@@ -64,9 +64,10 @@ class Protocol(Model):
     clocks_share: float = 0.05
     clocks_seconds: float = 20e-6
     """The two clocks may differ by this share of the time, and by this much, in the median."""
-    delivery_factor: float = 4.0
-    delivery_seconds: float = 100e-6
-    """Handing over the outputs after the clock stopped may take this many times a copy of them, and this much more."""
+    delivery_factor: float = 2.0
+    delivery_seconds: float = 30e-6
+    """Handing over the outputs after the clock stopped may take this many times what the reference's take, and this much
+    more: else they are computed only when they are looked at."""
     floor_margin: float = 0.10
     """A time below the floor by more than this and its interval is refused."""
     head_start: float = 60e-6
