@@ -6,8 +6,9 @@ from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Values, int
 
 
 def reference(logits, labels, ignore_index):
-    picked = torch.log_softmax(logits, dim=-1).gather(1, labels[:, None]).squeeze(1)
-    return torch.where(labels != ignore_index, -picked, torch.zeros_like(picked))
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))  # as models do: half precision only in and out
+    picked = torch.log_softmax(wide, dim=-1).gather(1, labels[:, None]).squeeze(1)
+    return torch.where(labels != ignore_index, -picked, torch.zeros_like(picked)).to(logits.dtype)
 
 
 TASK = Task(

@@ -198,6 +198,13 @@ def _one_hot(shape: tuple[int, ...], g: torch.Generator) -> torch.Tensor:
     return x.scatter_(-1, torch.randint(0, shape[-1], (*shape[:-1], 1), generator=g), 1.0)
 
 
+def _peaked(shape: tuple[int, ...], g: torch.Generator) -> torch.Tensor:
+    """One element of each row stands 5 to 8 above the others: softmax is near 1 there, and what is left of 1 is lost where
+    it is rounded before it is subtracted."""
+    height = 5 + 3 * torch.rand((*shape[:-1], 1) if shape else (), generator=g, dtype=torch.float64)
+    return _normal(shape, g) * 0.5 + _one_hot(shape, g) * height
+
+
 def _wide(shape: tuple[int, ...], g: torch.Generator) -> torch.Tensor:
     """Magnitudes from 1e-4 to 1e4, signs at random."""
     exponents = torch.rand(shape, generator=g, dtype=torch.float64) * 8 - 4
@@ -266,6 +273,7 @@ FAMILIES: dict[str, Family] = {
     "tiny": _reals(lambda s, g: _normal(s, g) * 1e-4),
     "constant_rows": _reals(_constant_rows),
     "one_hot": _reals(_one_hot),
+    "peaked": _reals(_peaked),
     "all_equal": _reals(lambda s, g: _normal((), g).expand(s).contiguous()),
     "small_integers": _reals(lambda s, g: torch.randint(-2, 3, s, generator=g).double()),
     "shifted_3": _reals(lambda s, g: _normal(s, g) + 3),

@@ -14,12 +14,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...task.task import Workload
-from ...task.tensors import Scalar, TensorSpec
+from ...task.tensors import FLOATS, Scalar, TensorSpec
 from .. import sizes
 from ..case import Case, Recipe
 from ..child.session import Outcome, same_bits
 from ..cotangents import COTANGENTS
 from ..gate import Check, Gate, Tally
+from ..special import dims_of
 from ..verdict import Claim, Role
 from .purity import overwritten
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 FAMILIES = ("all_negative", "shifted_100", "large")
 MOST_SUBSETS = 10
+ROWS, MOST_ELEMENTS = 192, 1 << 14
 
 
 class Gradients(Gate):
@@ -126,9 +128,23 @@ def recipes(exam: Examination) -> Iterator[Recipe]:
         yield Recipe(small, seed=seed, grad=True, wanted=names, cotangent=kind)
     for s in sizes.plan(exam.sheet, first.dims, most=6, seed=seed):
         yield Recipe(first.model_copy(update={"dims": s.dims}), seed=seed, grad=True, wanted=names)
-    for dtype in exam.dtypes():
+    for dtype in reversed(exam.dtypes()):  # narrow ones first
+        many = small.model_copy(update={"dims": crowded(exam, small.dims), "dtype": dtype})
+        yield Recipe(many, family="peaked", seed=exam.seed_for("peaked"), grad=True, wanted=names)
         for family in ("natural", *FAMILIES):
             yield Recipe(small.model_copy(update={"dtype": dtype}), family=family, seed=seed, grad=True, wanted=names)
+
+
+def crowded(exam: Examination, dims: sizes.Dims) -> sizes.Dims:
+    """Many short rows: a budget rests on the errors of elements of like magnitude, so there must be many of each."""
+    specs = [s for s in exam.sheet.inputs.values() if isinstance(s, TensorSpec) and s.shape]
+    inner = {d for s in specs if s.dtypes[0] in FLOATS for d in dims_of(s.model_copy(update={"shape": s.shape[-1:]}))}
+    for name, spec in exam.sheet.dims.items():
+        size = sizes.near(spec, 4 if name in inner else ROWS)
+        trial = {**dims, name: size or dims[name]}
+        if sizes.legal(exam.sheet, trial) and sizes.elements(exam.sheet, trial) <= MOST_ELEMENTS:
+            dims = trial
+    return dims
 
 
 def workloads(exam: Examination, small: Workload) -> Iterator[Workload]:
