@@ -206,9 +206,9 @@ def probe(
 ) -> tuple[Result, set[str]]:
     """Evaluates a sample of a launch's programs over storages without memory (``Arg(Filled(...))``).
 
-    ``grid`` has three sizes; ``extra`` random programs, and those at the positions ``also``, are added to the corners. Also gives the
-    source lines of loads that steer (``steering``). Raises KernelError and Unsupported as
-    ``launch.run`` does."""
+    ``grid`` has three sizes; ``extra`` random programs, and those at the positions ``also``, are added to the corners.
+    Also gives the source lines of loads that steer (``steering``). Raises KernelError and Unsupported as ``launch.run``
+    does."""
     walker, values, compiled = _ready(Leaping, fn, grid, args, kwargs, seconds, target)
     count = grid[0] * grid[1] * grid[2]
     chosen = {*corners(grid, extra, seed), *(p for p in also if p < count)}

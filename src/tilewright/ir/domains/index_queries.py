@@ -53,12 +53,11 @@ class Digit:
 
 
 class Questions:
-    """Asks about one launch. ``sizes``: the variables whose values make a counterexample; ``seconds``: for all
-    questions together."""
+    """Asks about one launch. ``sizes``: the variables whose values make a counterexample."""
 
-    def __init__(self, launch: SymbolicLaunch, sizes: dict[str, Any], seconds: float):
+    def __init__(self, launch: SymbolicLaunch, sizes: dict[str, Any]):
         self.launch, self.sizes = launch, sizes
-        self.until = time.monotonic() + seconds
+        self.until = time.monotonic()
         self.walker = Walker(launch)
         self.touches: list[Touch] = self.walker.run()
         self.known_digits: dict[Any, list[Digit]] = {}
@@ -69,6 +68,11 @@ class Questions:
         ops = list(self.launch.program.ops())
         used = {o for op in ops for o in op.operands}
         return any(op.name.startswith("tt.atomic") and used & set(op.results) for op in ops)
+
+    def ask(self, question: str, seconds: float) -> Answer:
+        """``bounds`` or ``races``, within so many seconds."""
+        self.until = time.monotonic() + seconds
+        return self.bounds() if question == "bounds" else self.races()
 
     # -- bounds
     def bounds(self) -> Answer:

@@ -46,6 +46,7 @@ class Role:
         self.probing: dict[str, Any] = {}
         self.binary = False
         self.sources: dict[str, str] = {}
+        self.walked: dict[str, Any] = {}
 
     def serve(self, channel: socket.socket) -> int:
         """Until the parent closes its end."""
@@ -87,6 +88,13 @@ class Role:
         """Launches since the last ``mode``, with what they touched."""
         report, self.launches = self.launches, []
         return {"launches": report}, []
+
+    def on_index(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """A question about a launch at symbolic sizes (``ir/domains/index_launch.py``)."""
+        from ...ir.domains.index_launch import answer
+
+        spec, key = head["spec"], repr(head["spec"])
+        return answer(spec, head["question"], head["seconds"], self.walked, key), []
 
     def launch(self, head: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Compute one launch and note it."""

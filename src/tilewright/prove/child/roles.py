@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import traceback
+from importlib.util import find_spec
 from typing import Any
 
 from ...errors import EnvironmentProblem
@@ -32,6 +33,8 @@ def preload() -> None:
     """Import every role, so that a child need not import Tilewright once it is sealed."""
     for module in ROLES.values():
         importlib.import_module(f"{__package__}.{module}")
+    if find_spec("z3") is not None:
+        importlib.import_module("tilewright.ir.domains.index_launch")
 
 
 def create(name: str, others: list[Any]) -> Any:

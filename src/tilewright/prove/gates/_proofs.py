@@ -16,7 +16,8 @@ from .. import sizes
 from ..case import Case, Recipe
 from ..verdict import Claim
 from ._beyond import MEMORY
-from ._symbolic import SECONDS, Group, in_order, questions, symbolic
+from ._symbolic import SECONDS, Group, in_order, symbolic
+from ._symbolic import ask as ask_solver
 
 if TYPE_CHECKING:
     from ..examination import Examination
@@ -51,21 +52,16 @@ def ask(exam: Examination, question: str) -> Iterator[Case]:
 
 
 def _one(exam: Examination, question: str, group: Group, proof: Proof, seconds: float) -> Iterator[Case]:
-    asked = questions(exam, group, seconds)
-    if asked is None:
-        proof.left[group.label] = group.trouble
+    answer = ask_solver(exam, group, question, seconds)
+    if "trouble" in answer:
+        proof.left[group.label] = answer["trouble"]
         return
-    if question == "races" and asked.synchronises:
-        proof.left[group.label] = "programs order themselves by atomics"
-        return
-    answer = getattr(asked, question)()
-    if answer.whole:
+    if not answer["shown"] and not answer["left"]:
         proof.proved.append(group)
-        return
-    for shown in answer.shown:
+    for shown in answer["shown"]:
         proof.left[group.label] = f"a counterexample that does not show when it is run ({_at(shown['sizes'])})"
         yield from _replay(exam, question, shown)
-    for why in answer.left[:1]:
+    for why in answer["left"][:1]:
         proof.left[group.label] = why
 
 
@@ -113,7 +109,7 @@ def claim(exam: Examination, question: str, kind: Any, what: str) -> tuple[Claim
     if proof is None or not proof.proved:
         return ()
     domain = every(exam, proof)
-    if proof.left or proof.skipped:
+    if proof.left or proof.skipped or symbolic(exam).cut:
         domain += ", in launches of " + "; ".join(sorted({g.label for g in proof.proved}))
     strength = f"{what}; by z3, with the launches that the launcher makes (seen at {symbolic(exam).calls} sizes)"
     return (Claim(kind=kind, domain=domain, strength=strength),)
@@ -123,10 +119,6 @@ def every(exam: Examination, proof: Proof) -> str:
     """``every M in 1..64, N in 1..4096; contiguous inputs``."""
     ranges = [f"{n} in {d.low}..{d.high}" if d.sizes is None else f"{n} in {', '.join(map(str, d.sizes))}"
               for n, d in exam.sheet.dims.items()]  # fmt: skip
-    room = f" (within {MEMORY >> 30} GiB)" if any(_limited(g) for g in proof.proved) else ""
+    top = {n: max(d.sizes) if d.sizes else d.high for n, d in exam.sheet.dims.items()}
+    room = f" (within {MEMORY >> 30} GiB)" if sizes.nbytes(exam.sheet, top) > MEMORY else ""
     return f"every {', '.join(ranges)}{room}; contiguous inputs"
-
-
-def _limited(group: Group) -> bool:
-    """Whether the contract's largest sizes exceed the target's memory, so that they are left out."""
-    return sum(s.nbytes.high for s in group.questions.launch.storages) > MEMORY

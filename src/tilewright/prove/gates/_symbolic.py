@@ -13,14 +13,18 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from ...errors import TaskError, Unsupported
+from ...ir.domains.index_fit import Forms
+from ...ir.values import ELEM
 from ...task.tensors import TensorSpec
 from .. import sizes
-from ._beyond import MEMORY
-from ._virtual import PROMISED, call
+from ._beyond import MEMORY, grown
+from ._virtual import PROMISED, SLOT, call
 
 if TYPE_CHECKING:
     from ..examination import Examination
@@ -29,17 +33,18 @@ KEY = "launches at symbolic sizes"
 SECONDS = 0.45  # for the questions of one gate
 OBSERVE_S = 0.2
 JOINT = 7
+GRACE_S = 5.0  # for what the solver does after its time
 FEWEST = 5  # places from which a form is told
 LONGEST = 200_000  # characters of IR
 
 
 @dataclass
 class Family:
-    """Launches of one function with the same runtime arguments: ``launches`` as data, each at its place (sizes)."""
+    """Launches of one function at one step of a call: ``launches`` as data, each at its place (sizes)."""
 
     places: list[dict[str, int]] = field(default_factory=list)
     launches: list[dict[str, Any]] = field(default_factory=list)
-    forms: Any = None
+    forms: Forms | None = None
 
 
 @dataclass
@@ -51,7 +56,8 @@ class Group:
     family: Family
     places: list[dict[str, int]] = field(default_factory=list)
     launches: list[dict[str, Any]] = field(default_factory=list)
-    questions: Any = None
+    forms: Forms | None = None
+    spec: dict[str, Any] | None = None
     trouble: str = ""
 
     @property
@@ -63,12 +69,13 @@ class Group:
 @dataclass
 class Symbolic:
     """``groups`` by index in a call, function and constants; ``reason``: why there are none; ``calls``: sizes at which
-    the launcher was seen."""
+    the launcher was seen; ``cut``: there was no time to see it at all powers of two."""
 
     groups: dict[tuple[Any, ...], Group] = field(default_factory=dict)
     families: dict[tuple[Any, ...], Family] = field(default_factory=dict)
     reason: str = ""
     calls: int = 0
+    cut: bool = False
     seconds: float = 0.0
 
 
@@ -85,9 +92,7 @@ def symbolic(exam: Examination) -> Symbolic:
 
 def _absent(exam: Examination) -> str:
     """Why no symbolic sizes are tried."""
-    try:
-        import z3  # noqa: F401
-    except ImportError:
+    if find_spec("z3") is None:
         return "z3 is not installed (pip install 'tilewright[prove]')"
     sheet = exam.sheet
     if not sheet.dims or not sheet.inputs or not any(d.low < d.high for d in sheet.dims.values()):
@@ -101,6 +106,11 @@ def _absent(exam: Examination) -> str:
     return ""
 
 
+def in_order(found: Symbolic) -> list[Group]:
+    """Groups, those of the most sizes first."""
+    return sorted(found.groups.values(), key=lambda g: -len(g.places))
+
+
 # -- observing
 
 
@@ -108,8 +118,9 @@ def _observe(exam: Examination, found: Symbolic) -> None:
     until = time.monotonic() + OBSERVE_S
     dtype = exam.workload().dtype or exam.dtypes()[0]
     trouble = ""
-    for dims in places(exam):
-        if time.monotonic() > until and found.calls >= JOINT:
+    for dims, needed in places(exam):
+        if time.monotonic() > until and not needed:
+            found.cut = True
             break
         outcome = call(exam, dims, dtype, describe="numbers")
         launches = [n["described"] for n in outcome.launches if "described" in n]
@@ -120,9 +131,10 @@ def _observe(exam: Examination, found: Symbolic) -> None:
             continue
         found.calls += 1
         for i, n in enumerate(launches):
+            family = found.families.setdefault((i, n["function"]), Family())
             slots = tuple((name, kind) for name, kind, _ in n["slots"])
-            family = found.families.setdefault((i, n["function"], slots), Family())
             key = (i, n["function"], slots, tuple(sorted(n["constexprs"].items())))
+            n["by name"] = {name: value for name, _, value in n["slots"]}
             group = found.groups.setdefault(key, Group(n["function"], n["constexprs"], family))
             for seen in (family, group):
                 seen.places.append(dims)
@@ -137,27 +149,33 @@ def _words(outcome: Any) -> str:
     return f"the launcher does not run on tensors without values ({message or 'it stopped'})"
 
 
-def places(exam: Examination) -> Iterator[dict[str, int]]:
-    """Sizes to look at the launcher: the given ones, joint draws, then each dim along its powers of two."""
-    sheet, rng, seen = exam.sheet, random.Random(exam.seed_for("symbolic")), set()
-    given = dict(exam.workload().dims)
-
-    def fresh(dims: dict[str, int] | None) -> Iterator[dict[str, int]]:
+def places(exam: Examination) -> Iterator[tuple[dict[str, int], bool]]:
+    """Sizes to look at the launcher, and whether they have to be: the given ones, each dim as large as it gets, joint
+    draws; then each dim along its powers of two."""
+    sheet, rng = exam.sheet, random.Random(exam.seed_for("symbolic"))
+    given, seen = dict(exam.workload().dims), set()
+    for dims, needed in _wanted(exam, given, rng):
         key = tuple(sorted(dims.items())) if dims else ()
-        if dims and key not in seen and min(dims.values()) > 0 and sizes.legal(sheet, dims):
-            if sizes.nbytes(sheet, dims, exam.workload().dtype) <= MEMORY:
-                seen.add(key)
-                yield dims
+        if not dims or key in seen or min(dims.values()) < 1 or not sizes.legal(sheet, dims):
+            continue
+        if sizes.nbytes(sheet, dims, exam.workload().dtype) <= MEMORY:
+            seen.add(key)
+            yield dims, needed
 
-    yield from fresh(given)
-    for w in sheet.workloads[1:]:
-        yield from fresh(dict(w.dims))
-    for _ in range(JOINT):
-        yield from fresh(_drawn(sheet, given, rng))
+
+def _wanted(
+    exam: Examination, given: dict[str, int], rng: random.Random
+) -> Iterator[tuple[dict[str, int] | None, bool]]:
+    sheet = exam.sheet
+    yield given, True
+    yield from ((dict(w.dims), True) for w in sheet.workloads[1:4])
+    low = sizes.small(sheet, given)
+    yield from ((grown(exam, low, n, exam.dtypes()[0]), True) for n in sheet.dims)
+    yield from ((_drawn(sheet, given, rng), True) for _ in range(JOINT))
     for power in range(21):
         for name, spec in sheet.dims.items():
             size = sizes.near(spec, (1 << power) + 1)
-            yield from fresh(sizes.put(sheet, _drawn(sheet, given, rng) or given, name, size) if size else None)
+            yield sizes.put(sheet, _drawn(sheet, given, rng) or given, name, size) if size else None, False
 
 
 def _drawn(sheet: Any, given: dict[str, int], rng: random.Random) -> dict[str, int] | None:
@@ -183,197 +201,133 @@ def _merge(found: Symbolic) -> None:
 # -- from a group to questions
 
 
-def in_order(found: Symbolic) -> list[Group]:
-    """Groups, those of the most sizes first."""
-    return sorted(found.groups.values(), key=lambda g: -len(g.places))
-
-
-def questions(exam: Examination, group: Group, seconds: float) -> Any:
-    """The solver's questions about a group; None, with the group's ``trouble``, where there are none."""
-    if group.questions is None and not group.trouble:
-        from ...ir.domains.index_walk import Beyond
-
+def ask(exam: Examination, group: Group, question: str, seconds: float) -> dict[str, Any]:
+    """What the solver says about a group (``ir/domains/index_launch.answer``). It runs in the evaluator's process."""
+    if group.spec is None and not group.trouble:
         try:
-            group.questions = _walked(exam, group, seconds)
-        except (Beyond, Unsupported, TaskError) as e:
+            group.spec = _spec(exam, group)
+        except (Unsupported, TaskError) as e:
             group.trouble = str(e)
-    if group.questions is not None:
-        group.questions.until = time.monotonic() + seconds
-    return group.questions
+    if group.spec is None:
+        return {"trouble": group.trouble}
+    evaluator = exam.session(slot=SLOT).evaluator
+    assert evaluator is not None
+    head = {"do": "index", "spec": group.spec, "question": question, "seconds": seconds}
+    answer, _ = evaluator.ask_raw(head, seconds=seconds + GRACE_S)
+    if "error" in answer:
+        return {"trouble": f"the solver's process ended: {answer['error'].get('message', '')}"}
+    return answer
 
 
-def _walked(exam: Examination, group: Group, seconds: float) -> Any:
-    from ...ir.domains.index_queries import Questions
-    from ...ir.domains.index_walk import Beyond
-    from ...ir.readers import ttir
-
+def _spec(exam: Examination, group: Group) -> dict[str, Any]:
+    """The launch at symbolic sizes as data. Raises Unsupported where a number is no known function of the sizes."""
     text = _text(exam, group)
     if not text or len(text) > LONGEST:
-        raise Beyond("its IR is too long to be followed" if text else "its IR could not be had")
-    launch, names = _launch(exam, group, ttir.read(text))
-    return Questions(launch, names, seconds)
+        raise Unsupported("its IR is too long to be followed" if text else "its IR could not be had")
+    args, storages = _arguments(exam, group)
+    grid = [_number(exam, group, f"grid axis {'xyz'[i]}", lambda n, i=i: n["grid"][i]) for i in range(3)]
+    dims = {n: [d.low, d.high, d.multiple_of, d.sizes and list(d.sizes)] for n, d in exam.sheet.dims.items()}
+    return {"text": text, "dims": dims, "constraints": list(exam.sheet.constraints), "picked": _picked(exam, group),
+            "args": args, "grid": grid, "storages": storages, "memory": MEMORY}  # fmt: skip
 
 
 def _text(exam: Examination, group: Group) -> str:
     dtype = exam.workload().dtype or exam.dtypes()[0]
     dims = max(group.places, key=lambda d: sum(n % 16 != 0 for n in d.values()))
     outcome = call(exam, dims, dtype, describe="text")
-    return next((n["described"]["text"] for n in outcome.launches if "described" in n
-                 and n["described"]["function"] == group.function and n["described"]["constexprs"] == group.constants), "")  # fmt: skip
+    seen = [n["described"] for n in outcome.launches if "described" in n]
+    return next((n["text"] for n in seen if (n["function"], n["constexprs"]) == (group.function, group.constants)), "")
 
 
-def _launch(exam: Examination, group: Group, program: Any) -> tuple[Any, dict[str, Any]]:
-    """The launch at symbolic sizes, and the sizes by name."""
-    from ...ir.domains import index_forms as forms
-    from ...ir.domains.index_walk import SymbolicLaunch
-
-    known, base = _sizes(exam)
-    base += _picked(exam, group, known)
-    number = partial(_number, exam, group, known)
-    args, storages = _arguments(exam, group, number, known)
-    for a, s in zip(args, group.launches[0]["slots"], strict=True):
-        if s[1] in ("i32", "i64") and hasattr(a, "low"):
-            base.append(forms.within(a, *((-(2**31), 2**31 - 1) if s[1] == "i32" else (-(2**63), 2**63 - 1))))
-    grid = tuple(number(f"grid axis {'xyz'[i]}", lambda n, i=i: n["grid"][i]) for i in range(3))
-    base += _affordable(storages)
-    ranges = {n: (v.low, v.high) for n, v in known.items()}
-    held = tuple(b for b in base if b is not True)
-    return SymbolicLaunch(program, args, grid, storages, held, ranges), {n: v.e for n, v in known.items()}
-
-
-def _number(exam: Examination, group: Group, known: dict[str, Any], what: str, of: Any) -> Any:
+def _number(exam: Examination, group: Group, what: str, of: Any) -> str:
     """A number of a launch as a function of the sizes: of all launches of the family, else of the group's."""
-    from ...ir.domains import index_forms as forms
-
     for seen in (group.family, group):
         if len(seen.places) < FEWEST:
             continue
         if seen.forms is None:
             seen.forms = _forms(exam, group, seen.places)
-        form = seen.forms.value([of(n) for n in seen.launches])
-        out = None if form is None else forms.value(form, known)
-        if out is not None:
-            return out
+        numbers = [of(n) for n in seen.launches]
+        if None not in numbers and (form := seen.forms.value(numbers)) is not None:
+            return str(form)
     raise Unsupported(f"{what} is no function of the sizes that is recognised")
 
 
-def _forms(exam: Examination, group: Group, places: list[dict[str, int]]) -> Any:
-    from ...ir.domains.index_forms import Forms
-
+def _forms(exam: Examination, group: Group, places: list[dict[str, int]]) -> Forms:
     shapes = [str(e) for s in exam.sheet.inputs.values() if isinstance(s, TensorSpec) for e in s.shape]
     numbers = [int(v) for v in group.constants.values() if v.lstrip("-").isdigit()]
     names = {n: [d[n] for d in places] for n in exam.sheet.dims}
     return Forms(names, [s for s in dict.fromkeys(shapes) if not s.isdigit()], numbers)
 
 
-def _sizes(exam: Examination) -> tuple[dict[str, Any], list[Any]]:
-    """The dims as numbers of the index domain, and what holds of them."""
-    import z3
-
-    from ...ir.domains import index_forms as forms
-
-    known, base = {}, []
-    for n, spec in exam.sheet.dims.items():
-        v = known[n] = forms.symbol(
-            n, min(spec.sizes) if spec.sizes else spec.low, max(spec.sizes) if spec.sizes else spec.high
-        )
-        if v.fixed:
-            continue
-        base += [v.e >= v.low, v.e <= v.high]
-        if spec.sizes:
-            base.append(z3.Or([v.e == s for s in spec.sizes]))
-        if spec.multiple_of > 1:
-            base.append(v.e % spec.multiple_of == 0)
-    base += [forms.condition(c, known) for c in exam.sheet.constraints]
-    return known, base
-
-
-def _picked(exam: Examination, group: Group, known: dict[str, Any]) -> list[Any]:
+def _picked(exam: Examination, group: Group) -> list[Any]:
     """What holds of the sizes where the launcher picks this group's constants: those that equal a size, or the next
     power of two of one. Nothing is taken to hold of the others."""
-    from ...ir.domains import index_forms as forms
-
-    alike = [
-        g
-        for g in symbolic(exam).groups.values()
-        if g.function == group.function and g.constants.keys() == group.constants.keys()
-    ]
+    alike = [g for g in symbolic(exam).groups.values()
+             if g.function == group.function and g.constants.keys() == group.constants.keys()]  # fmt: skip
     places = [p for g in alike for p in g.places]
-    conditions: list[Any] = []
     tried = _forms(exam, group, places) if len(places) >= FEWEST else None
+    conditions: list[Any] = []
     for name, text in group.constants.items():
-        seen = [g.constants[name] for g in alike for _ in g.places]
-        if tried is None or len(set(seen)) < 2 or not all(v.lstrip("-").isdigit() for v in seen):
+        if any(name in n["by name"] for n in group.family.launches):  # an argument that is 1 here, and so a constant
+            form = _number(exam, group, f"argument '{name}'", lambda n, a=name: _given(n, a))
+            conditions.append([form, int(text), int(text)])
             continue
-        numbers, mine = [int(v) for v in seen], int(text)
-        if (form := tried.value(numbers)) is not None and (v := forms.value(form, known)) is not None:
-            conditions.append(forms.within(v, mine, mine))
-        elif (power := tried.power(numbers)) is not None and (v := forms.value(power[0], known)) is not None:
-            least, most = power[1:]
-            low = v.low if mine == least else mine // 2 + 1
-            conditions.append(forms.within(v, low, v.high if mine == most else mine))
+        seen = [g.constants[name] for g in alike for _ in g.places]
+        if tried is not None and len(set(seen)) > 1 and all(v.lstrip("-").isdigit() for v in seen):
+            conditions += _where_picked(tried, [int(v) for v in seen], int(text))
     return conditions
 
 
-def _affordable(storages: Any) -> list[Any]:
-    """Inputs and outputs fit the target's memory."""
-    from ...ir.domains import index
+def _where_picked(tried: Forms, numbers: list[int], mine: int) -> list[Any]:
+    """Where a constant is ``mine``, if the numbers seen are a form or the next power of two of one."""
+    if (form := tried.value(numbers)) is not None:
+        return [[form, mine, mine]]
+    if (power := tried.power(numbers)) is not None:
+        form, least, most = power
+        return [[form, None if mine == least else mine // 2 + 1, None if mine == most else mine]]
+    return []
 
-    total = index.num(0)
-    for s in storages:
-        total = index.add(total, s.nbytes)
-    return [True] if total.high <= MEMORY else [total.e <= MEMORY]
 
-
-def _arguments(exam: Examination, group: Group, number: Any, known: dict[str, Any]) -> tuple[Any, Any]:
-    from ...ir.domains.index import OPAQUE, Spot
-    from ...ir.domains.index_walk import Storage
-
-    columns = [[n["slots"][i] for n in group.family.launches] for i in range(len(group.launches[0]["slots"]))]
+def _arguments(exam: Examination, group: Group) -> tuple[list[Any], list[Any]]:
+    """Arguments and storages for the spec."""
     order: dict[int, int] = {}
     args: list[Any] = []
     held: list[list[Any]] = []
-    for i, column in enumerate(columns):
-        name, kind, first = column[0]
+    for name, kind, first in group.launches[0]["slots"]:
         if not isinstance(first, list):
             plain = first is None or kind.startswith("fp")
-            args.append(OPAQUE if plain else number(f"argument '{name}'", lambda n, i=i: n["slots"][i][2]))
+            number = "" if plain else _number(exam, group, f"argument '{name}'", lambda n, a=name: _given(n, a))
+            args.append(["float"] if plain else ["int", number, kind])
             continue
-        if any(c[2][0] != first[0] or c[2][2] != first[2] for c in column):
+        column = [n["by name"].get(name) for n in group.family.launches]
+        if any(not isinstance(c, list) or (c[0], c[2]) != (first[0], first[2]) for c in column):
             raise Unsupported(f"argument '{name}' does not always lie in the same storage")
-        if first[0] not in order:
-            order[first[0]] = len(held)
-            nbytes = number(f"the size of '{name}'", lambda n, i=i: n["slots"][i][2][3])
-            held.append([nbytes, [], _promised(exam, first[4], known)])
-        held[order[first[0]]][1].append(name)
         if kind.startswith("tensordesc"):
             raise Unsupported("a tensor descriptor made by the launcher")
-        args.append(
-            Spot(order[first[0]], number(f"the start of '{name}'", lambda n, i=i: n["slots"][i][2][1]), _elem(first[2]))
-        )
-    return tuple(args), tuple(Storage(n, tuple(names), promise) for n, names, promise in held)
+        if first[0] not in order:
+            order[first[0]] = len(held)
+            nbytes = _number(exam, group, f"the size of '{name}'", lambda n, a=name: n["by name"][a][3])
+            held.append([nbytes, [], _promised(exam, first[4])])
+        held[order[first[0]]][1].append(name)
+        start = _number(exam, group, f"the start of '{name}'", lambda n, a=name: n["by name"][a][1])
+        args.append(["pointer", order[first[0]], start, ELEM[getattr(torch, first[2])]])
+    return args, held
 
 
-def _elem(dtype: str) -> str:
-    import torch
-
-    from ...ir.values import ELEM
-
-    return ELEM[getattr(torch, dtype)]
+def _given(launch: dict[str, Any], name: str) -> int | None:
+    """An argument's number, also where it was 1 and so became a constant."""
+    found = launch["by name"].get(name, launch["constexprs"].get(name))
+    return int(found) if isinstance(found, int) or (isinstance(found, str) and found.lstrip("-").isdigit()) else None
 
 
-def _promised(exam: Examination, name: str, known: dict[str, Any]) -> Any:
-    """The range of integers that the contract promises of an input."""
-    from ...ir.domains import index
-    from ...ir.domains.index_forms import value
-
+def _promised(exam: Examination, name: str) -> list[str] | None:
+    """The range of integers that the contract promises of an input, both ends included."""
     spec = exam.sheet.inputs.get(name)
     if not isinstance(spec, TensorSpec) or spec.values.kind not in PROMISED or spec.mutated:
         return None
     if spec.values.kind == "bool":
-        return index.num(0), index.num(1)
+        return ["0", "1"]
     if spec.values.kind == "permutation":
-        last = value(str(spec.shape[-1]), known)
-        return last and (index.num(0), index.sub(last, index.num(1)))
-    low, high = (value(v if isinstance(v, str) else int(v), known) for v in (spec.values.low, spec.values.high))
-    return None if low is None or high is None else (low, index.sub(high, index.num(1)))
+        return ["0", f"{spec.shape[-1]}-1"]
+    low, high = (v if isinstance(v, str) else str(int(v)) for v in (spec.values.low, spec.values.high))
+    return [low, f"({high})-1"]
