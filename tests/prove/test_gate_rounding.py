@@ -81,3 +81,28 @@ def test_widths() -> None:
     assert narrower("f16", "float32")
     assert not narrower("f32", "float32")
     assert not narrower("f16", None)
+
+
+def derived(folder: Path, add: str, dtype: str = "float16") -> str:
+    claims = run(folder, add, dtype, accumulate="")["rounding"].claims
+    return next((c.strength for c in claims if "derived error bound" in c.strength), "")
+
+
+def test_a_bound_is_derived_and_set_beside_the_tolerance(tmp_path: Path) -> None:
+    said = derived(tmp_path, "acc += tl.dot(a, b)")
+    assert said.startswith("no order of roundings leaves the tolerance: derived error bound at most 0.")
+
+
+def test_a_bound_above_the_tolerance_is_told_and_decides_nothing(tmp_path: Path) -> None:
+    report = run(tmp_path, "acc += tl.dot(a, b).to(tl.float16)", accumulate="")["rounding"]
+    assert (report.status, report.role) == ("pass", "advisory")
+    said = report.claims[-1].strength
+    assert "times the tolerance (the worst case of all roundings)" in said
+    assert report.claims[-1].domain.endswith("to first order")
+
+
+def test_a_bound_that_the_call_itself_breaks_is_not_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewright.prove.gates import rounding
+
+    monkeypatch.setattr(rounding, "SLACK", 1e-9)
+    assert derived(tmp_path, "acc += tl.dot(a, b)") == ""

@@ -21,6 +21,7 @@ import torch
 
 from ..errors import Unsupported
 from ..ir.domains.base import Domain
+from ..ir.domains.bound import Bound
 from ..ir.torch_ops.context import TORCH_FLOATS, Value
 from ..ir.values import struct
 from .branches import Sites, flip
@@ -118,6 +119,13 @@ class Pair:
     def elements(self, inputs: Mapping[str, torch.Tensor]) -> Elements:
         """Both as terms on one set of inputs. Raises Unsupported where either can't be followed."""
         return Elements(self.both, inputs)
+
+    def bound(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+        """The kernel's float results without roundings, each with a bound on what its roundings do to it."""
+        domain = Bound()
+        floats = {n: domain.exact(t) for n, t in inputs.items() if t.dtype in TORCH_FLOATS}
+        out = self.run(self.kernel, domain, self.values(domain, floats), True)
+        return {n: (v.data.value.contiguous(), v.data.error.contiguous()) for n, v in out.items() if v.is_float}
 
     # -- the field
     def field(self, seeds: list[int]) -> Agreement:

@@ -69,6 +69,17 @@ class AlgebraSession(Session):
         answer, _ = self._ask(head, [inputs])
         return Words(answer["text"], answer["where"])
 
+    def bound(self, inputs: Tensors) -> tuple[Tensors, Tensors]:
+        """The kernel's float results without roundings, and a bound on the error of its roundings, by name. Raises
+        Unsupported where the trace can't be followed."""
+        answer, out = self._ask({"do": "bound"}, [inputs])
+        if answer["reason"]:
+            raise Unsupported(answer["reason"])
+        values, errors = (b.tensors(copy=True) for b in out)
+        for b in out:
+            b.close()
+        return values, errors
+
     def flips(self, bounds: Mapping[str, list[float]]) -> list[tuple[str, dict[str, torch.Tensor]]]:
         """Inputs on which comparisons of the kernel come out otherwise, with their lines."""
         answer, out = self._ask({"do": "flips", "bounds": dict(bounds)})

@@ -17,7 +17,8 @@ from .transport import Bundle
 
 
 class Role:
-    """Requests: ``start``, ``pair``, ``explains``, ``field``, ``real``, ``climb``, ``flips``, ``enclose``, ``words``."""
+    """Requests: ``start``, ``pair``, ``explains``, ``field``, ``real``, ``climb``, ``flips``, ``enclose``, ``words``,
+    ``bound``."""
 
     def __init__(self, others: list[Any]):
         self.sources: DeviceSource | None = None
@@ -83,6 +84,16 @@ class Role:
         except Unsupported as e:
             return {"text": "", "where": "", "reason": e.what}, []
         return {"text": words.text, "where": words.where, "reason": ""}, []
+
+    def on_bound(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """The kernel's float results without roundings, and a bound on what its roundings do to them."""
+        assert self.pair is not None
+        try:
+            found = self.pair.bound(bundles[0].tensors(copy=True))
+        except Unsupported as e:
+            return {"reason": f"{e.where.rpartition('/')[2]}: {e.what}" if e.where else e.what}, []
+        return {"reason": ""}, [Bundle.pack({n: v for n, (v, _) in found.items()}),
+                                Bundle.pack({n: e for n, (_, e) in found.items()})]  # fmt: skip
 
     def on_flips(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Inputs on which the kernel's comparisons come out otherwise, and the lines of those."""

@@ -4,23 +4,36 @@ The evaluator keeps a ledger by source line: casts to fewer bits, dots with thei
 factor, bfloat16 7) and accumulator, literals that stand for a constant. Sums are read off the program: dots,
 reductions, scans, atomics, and what a loop carries. Where the contract states a dtype to accumulate in, a sum in a
 narrower one breaks it, whether or not the result shows it; elsewhere the ledger is shown and decides nothing.
+
+Beside it stands a derived bound: running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 2002)
+over the trace of one call, as a share of the tolerance. Below one, no order of roundings leaves the tolerance at those
+inputs; above, the worst case of all roundings might, which says nothing against the kernel, so it decides nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from ...errors import Unsupported
 from ...ir.values import WIDTH
+from .. import compare
 from ..case import Case
+from ..child.algebra_session import AlgebraSession
 from ..gate import Check, Gate, Tally
 from ..verdict import Claim, Role
 from ._launches import absent, computed, outcome_of, sampled, short
 
 if TYPE_CHECKING:
-    from ..examination import Examination
+    from ..child.session import Outcome
+    from ..examination import Examination, Truth
 
 SEEN = "rounding"
+BOUND_S = 20.0
+SLACK = 1.5
 NAMES = {
     "f16": "float16",
     "bf16": "bfloat16",
@@ -73,10 +86,64 @@ class Rounding(Gate):
         return summary(exam.memory.get(SEEN, _nothing()))
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
+        if not tally.cases:
+            return ()
         seen = exam.memory.get(SEEN, _nothing())
-        return (
-            (Claim(kind="rounding", domain="launches of sampled sizes", strength=summary(seen)),) if tally.cases else ()
-        )
+        made = [Claim(kind="rounding", domain="launches of sampled sizes", strength=summary(seen))]
+        case = next((c for c in sampled(exam) if not c.recipe.grad), None)
+        found = None if case is None else derived(exam, case)
+        if found is not None:
+            made.append(Claim(kind="rounding", domain=f"one call at {case}, to first order", strength=found))
+        return tuple(made)
+
+
+def derived(exam: Examination, case: Case) -> str | None:
+    """The derived error bound of one call beside its tolerance, in words; None where none can be derived."""
+    child = None
+    try:
+        outcome = exam.run(case, trace=True)
+        truth = exam.truth(case)
+        if not outcome.ok or outcome.trace is None or truth.refused or truth.oracle is None:
+            return None
+        child = AlgebraSession(exam.kernel, limits=exam.limits, sandbox=exam.sandbox)
+        child.pair(outcome.trace, outcome.trace, case.tensors, BOUND_S)
+        values, errors = child.bound(case.tensors)
+    except Unsupported:
+        return None
+    finally:
+        if child is not None:
+            child.close()
+    shares = [s for n, b in errors.items() if (s := _share(exam, truth, outcome, n, values[n], b)) is not None]
+    if not shares or any(math.isnan(s) for s in shares):
+        return None
+    return _said(max(shares))
+
+
+def _share(exam: Examination, truth: Truth, outcome: Outcome, name: str, value: torch.Tensor,
+           bound: torch.Tensor) -> float | None:  # fmt: skip
+    """The largest bound over its budget; NaN where the call itself is further off than the bound (a rounding that it
+    does not know), None where there is nothing to compare."""
+    oracle, got = truth.oracle.get(name), outcome.outputs.get(name)
+    if oracle is None or got is None or not got.is_floating_point() or oracle.shape != bound.shape or not got.numel():
+        return None
+    model = (truth.baseline or {}).get(name, oracle).double()
+    finite = (
+        torch.isfinite(oracle) & torch.isfinite(model) & torch.isfinite(bound) & torch.isfinite(value) & got.isfinite()
+    )
+    if not bool(finite.any()):
+        return None
+    total = bound + compare.ulp(value, got.dtype) / 2
+    if bool(((got.double() - value).abs() > SLACK * total)[finite].any()):
+        return math.nan
+    budget, _ = compare.budgets(oracle.double(), model, finite, (truth.sensitivity or {}).get(name), got.dtype,
+                                exam.contract.tolerance)  # fmt: skip
+    return float((total / budget.clamp_min(1e-300))[finite].max())
+
+
+def _said(share: float) -> str:
+    if share <= 1:
+        return f"no order of roundings leaves the tolerance: derived error bound at most {share:.2g} of it"
+    return f"derived error bound up to {share:.2g} times the tolerance (the worst case of all roundings)"
 
 
 KINDS = {
