@@ -14,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import tomllib
@@ -29,6 +30,11 @@ EXAMPLES = (
     ("01_softmax", "wrong.py", "reject"), ("02_kernelbench", "right.py", "accept"),
     ("02_kernelbench", "wrong.py", "reject"), ("04_backward", "right.py", "accept"),
 )  # fmt: skip
+MACHINE = (
+    "nvidia-smi -L; ls -la /dev/nvidia* | head -20",
+    "command -v nvcc compute-sanitizer ninja g++",
+    "python3 -c 'import torch, triton; print(torch.__version__, triton.__version__, torch.cuda.is_available())'",
+)
 PROBE = """
 import json, sys
 from tilewright.prove.device import machine
@@ -52,6 +58,7 @@ class Steps:
         self.ends = time.monotonic() + seconds
         self.lock = threading.Lock()
         self.lines: list[str] = []
+        self.scratch = Path(tempfile.mkdtemp(prefix="device-run-"))
 
     def left(self) -> float:
         return self.ends - time.monotonic()
@@ -79,10 +86,10 @@ class Steps:
 
     def check(self, name: str, problem: Path, kernel: Path, expected: str) -> None:
         """One kernel; its verdict goes into the file at once."""
-        started, made = time.monotonic(), self.out.parent / f"{abs(hash(name))}.json"
+        started, made = time.monotonic(), self.scratch / (name.replace("/", "_") + ".json")
         code, said = self.run(
             [sys.executable, "-m", "tilewright", "check", str(problem), str(kernel), "--device", self.device, "--quiet",
-             "--json", str(made), "--ledger", f"{made}.db", "--gate-seconds", "5", "--all"], 120.0)  # fmt: skip
+             "--json", str(made), "--ledger", f"{made}.db", "--gate-seconds", "5"], 120.0)  # fmt: skip
         verdict: dict[str, Any] = json.loads(made.read_text()) if made.is_file() else {}
         verdict.update(name=name, expected=expected, exit=code, wall=time.monotonic() - started)
         if not verdict.get("verdict"):
@@ -117,6 +124,9 @@ def main() -> None:
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     steps = Steps(given.out, given.seconds, given.device)
+    for command in MACHINE:
+        code, said = steps.run(["sh", "-c", command], 20.0)
+        steps.note(f"{command}: exit {code} {said.strip()[:600]}")
     code, said = steps.run([sys.executable, "-c", PROBE, given.device], 60.0)
     (given.out / "probe.json").write_text(said)
     steps.note(f"probe: exit {code} {said[-1500:]}")

@@ -61,3 +61,36 @@ def test_a_launch_that_fails_silently_is_found(reports) -> None:  # type: ignore
     report = reports(DOUBLE, SILENT, "launch limits")["launch limits"]
     assert report.status == "fail"
     assert "a launch fails and the call returns as if nothing had happened: invalid" in report.findings[0].summary
+
+
+FALLBACK = SILENT.replace(
+    "    return module.run(x.contiguous())", "    module.run(x[:1].contiguous())\n    return x * 2"
+)
+
+
+def test_an_extension_for_show_is_found(reports) -> None:  # type: ignore[no-untyped-def]
+    report = reports(DOUBLE, FALLBACK, "honesty")["honesty"]
+    assert report.status == "fail", (report.status, report.reason, report.meaning)
+    assert "does not depend on any launch" in report.findings[0].summary
+
+
+COMPILED = """
+import torch
+
+SOURCE = 'extern "C" __global__ void twice(const float *x, float *y, int n) {' \\
+    ' int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = 2 * x[i]; }'
+twice = torch.cuda._compile_kernel(SOURCE, "twice")
+
+
+def kernel(x):
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    if x.numel():
+        twice(((x.numel() + 255) // 256, 1, 1), (256, 1, 1), (x, y, x.numel()))
+    return y
+"""
+
+
+def test_a_string_for_nvrtc_runs(reports) -> None:  # type: ignore[no-untyped-def]
+    got = reports(DOUBLE, COMPILED, "interface", "values", "written", "streams")
+    assert {n: (r.status, r.reason) for n, r in got.items() if r.status != "pass"} == {}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+AROUND: Callable[..., Any] | None = None  # ``(name, call, arguments, skip)``: set by who watches launches
 
 
 def folder() -> Path:
@@ -25,16 +30,43 @@ def keep_compiled() -> None:
         key = hashlib.sha256(repr((name, args, sorted(kwargs.items()))).encode()).hexdigest()[:24]
         kept = folder() / key / f"{name}.so"
         if kept.is_file() and kwargs.get("is_python_module", True):
-            return cpp_extension._import_module_from_library(name, str(kept.parent), True)
+            return Watched(name, cpp_extension._import_module_from_library(name, str(kept.parent), True))
         build = folder() / "build" / key
         build.mkdir(parents=True, exist_ok=True)
         made = original(name, *args, **{**kwargs, "build_directory": str(build)})
         if (built := build / f"{name}.so").is_file():
             kept.parent.mkdir(parents=True, exist_ok=True)
             os.replace(built, kept)
-        return made
+        return Watched(name, made) if isinstance(made, types.ModuleType) else made
 
     cpp_extension.load_inline = load_inline  # type: ignore[assignment]
+
+
+class Watched(types.ModuleType):
+    """A compiled module whose functions are called through ``AROUND``, where that is set."""
+
+    def __init__(self, name: str, module: Any):
+        super().__init__(name, getattr(module, "__doc__", None))
+        self.__dict__["_compiled"] = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.__dict__["_compiled"], name)
+        return called(name, found) if callable(found) and not isinstance(found, type) else found
+
+
+def called(name: str, function: Any) -> Any:
+    """The function, called through ``AROUND``."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return around(name, lambda: function(*args, **kwargs), (*args, *kwargs.values()))
+
+    return call
+
+
+def around(name: str, call: Callable[[], Any], arguments: Any, skip: Callable[[], Any] | None = None) -> Any:
+    """A launch, by way of who watches it."""
+    return call() if AROUND is None else AROUND(name, call, arguments, skip)
 
 
 def capability() -> str:

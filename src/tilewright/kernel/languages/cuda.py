@@ -93,10 +93,18 @@ def call(module: Any, plan: _cuda_launch.Plan, how: Calling, inputs: dict[str, A
     usual = [("", n) for n in (*tensors, *outputs, *(n for n in plain if n not in tensors), *dims)]
     for launch in plan.launches:
         arguments = [argument(kind, n, values) for kind, n in (usual if launch.arguments is None else launch.arguments)]
-        module.launch(launch.kernel.replace("{dtype}", main), [evaluate(g, dims) for g in launch.grid],
-                      [evaluate(b, dims) for b in launch.block], evaluate(launch.shared, dims), arguments)  # fmt: skip
+        launched(module, launch, main, dims, arguments, values)
     results = tuple(outputs.values())
     return results[0] if len(results) == 1 else results
+
+
+def launched(module: Any, launch: _cuda_launch.Launch, main: str, dims: dict[str, int], arguments: list[Any],
+             values: dict[str, Any]) -> None:  # fmt: skip
+    """One launch of the plan."""
+    kernel, shared = launch.kernel.replace("{dtype}", main), evaluate(launch.shared, dims)
+    grid, block = [evaluate(g, dims) for g in launch.grid], [evaluate(b, dims) for b in launch.block]
+    _cuda_extension.around(kernel, lambda: module.launch(kernel, grid, block, shared, arguments), values.values(),
+                           lambda: None)  # fmt: skip
 
 
 def name(dtype: torch.dtype) -> str:

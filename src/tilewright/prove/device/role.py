@@ -15,12 +15,13 @@ from typing import Any
 
 import torch
 
-from ...kernel.languages import _facade
+from ...kernel.languages import _cuda_extension, _facade
 from ...task import tree
 from ..child import role_kernel
 from ..child.role_kernel import backward, overlap, plain
 from ..child.transport import Bundle
 from . import calls, errors, files, sanitize
+from .experiments import Experiments
 from .memory import Arena, Kept
 from .watch import DeviceWatch, fill
 
@@ -37,6 +38,7 @@ class Role(role_kernel.Role):
         self.arena: Arena | None = None
         self.arenas = Kept()
         self.triton: Any = None
+        self.experiments = Experiments()
         self.own_threads = python_threads()
         self.destination = False
 
@@ -54,12 +56,14 @@ class Role(role_kernel.Role):
         if self.device.type == "cpu":
             _facade.install = lambda *a: None  # host memory in a device's place, for tests: nothing pretends
         else:
+            torch.backends.cudnn.allow_tf32 = False  # as for matrix products: who wants it says so
             torch.cuda.set_per_process_memory_fraction(float(os.environ.get("TW_DEVICE_SHARE", "0.9")))
         if bundles:
             files.restore(bundles[0])
         if head["language"] == "triton" and launches is not None and self.device.type == "cuda":
-            self.triton = launches.Recorder()
+            self.triton = launches.Recorder(self.experiments)
             self.triton.install()
+        _cuda_extension.AROUND = self.experiments.around
         answer = super().on_load(head, [])
         if self.triton is not None:
             self.loaded.recorder = self.triton
@@ -149,8 +153,8 @@ class Role(role_kernel.Role):
         self.calls += 1
         if self.triton is not None:
             self.triton.choose(int(head.get("config", 0)), bool(head.get("tune", False)))
-            self.triton.begin(head.get("mode", "normal"), head.get("only"), int(head.get("salt", 0)),
-                              bool(head.get("observe")))  # fmt: skip
+        self.experiments.begin(head.get("mode", "normal"), head.get("only"), int(head.get("salt", 0)),
+                               bool(head.get("observe")))  # fmt: skip
         torch.manual_seed(head.get("seed", 0))
 
     def _inputs(self, head: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
@@ -221,8 +225,9 @@ class Role(role_kernel.Role):
         answer["device"] = {n: t.device.type for n, t in leaves.items()}
         answer["stale"] = [i for i, (t, copy) in enumerate(self.kept) if not role_kernel.same_bytes(t, copy)]
         answer["zones"] = watch.zones.damage(leaves) if watch.zones is not None else []
+        answer["launches"] = self.experiments.seen
         if self.triton is not None:
-            answer["launches"], answer["tuned"] = self.triton.seen, dict(self.triton.tuned)
+            answer["tuned"] = dict(self.triton.tuned)
         return answer
 
 

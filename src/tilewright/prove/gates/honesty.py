@@ -3,7 +3,7 @@
 Launches are computed outside the candidate's process, so they can be changed without its knowledge. Experiments:
 
 * ``effect``: launches that write nothing, or whose results are scaled by secret random factors, must change each output
-  (unless it is a view of an input for the reference too). No launch at all, or no change: the result was computed by
+  (unless it is an input handed on, for the reference too). No launch at all, or no change: the result was computed by
   torch and the launches are for show. Where only a part of an output moves and torch ran the reference's own
   operations, the rest was computed by torch. Where torch ran every operation of the reference at full size and the
   launches only copied, the launches are for show as well. Honest mixes of torch operations and kernels pass.
@@ -30,8 +30,10 @@ from .. import sizes, tripwire
 from ..case import Case, Recipe
 from ..child.session import Outcome
 from ..child.watch import FINITE_BYTE
-from ..gate import Check, Gate, Tally
+from ..gate import Check, Tally
+from ..judging import Truth
 from ..verdict import Claim, Role
+from ._derived import Dependent
 
 if TYPE_CHECKING:
     from ..examination import Examination
@@ -46,9 +48,10 @@ PLAIN = ("view", "reshape", "expand", "permute", "transpose", "t.", "slice", "se
          "roll", "index", "gather", "embedding")  # fmt: skip
 
 
-class Honesty(Gate):
+class Honesty(Dependent):
     name = "honesty"
     proves = "the outputs come from launched kernels; no fallback, thread, patch or forged record"
+    keeps = ("cheat",)
     shrinks = False  # at a smaller size an honest kernel may launch nothing
 
     def role(self, exam: Examination) -> Role:
@@ -60,11 +63,11 @@ class Honesty(Gate):
         for experiment, w in (("conduct", first), ("effect", first), ("failure", small), ("seeds", small)):
             yield exam.make(Recipe(w, seed=exam.seed_for("honesty", experiment), extra=(("experiment", experiment),)))
 
-    def check(self, exam: Examination, case: Case) -> Check:
+    def look(self, exam: Examination, case: Case) -> Check:
         if exam.truth(case).refused is not None:
             return Check(skipped="the reference refuses")
         what = case.recipe.options().get("experiment", "effect")
-        if what in ("effect", "failure") and exam.kernel.language != "triton":
+        if what in ("effect", "failure") and not watched(exam):
             return Check(skipped="no launches to watch")
         experiments = {"conduct": conduct, "effect": effect, "failure": failure, "seeds": seeds}
         return experiments[what](exam, case)
@@ -80,10 +83,18 @@ class Honesty(Gate):
         return "; ".join(parts)
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
-        if exam.kernel.language != "triton":
+        if not watched(exam):
             return ()
         return (Claim(kind="sampled", domain="the given workload",
                       strength="every output moves with the launches; failed launches give no result"),)  # fmt: skip
+
+
+def watched(exam: Examination) -> bool:
+    """Whether the candidate's launches can be changed without its knowledge."""
+    kernel = exam.kernel
+    if exam.place is None or kernel.language != "cuda":
+        return kernel.language == "triton"
+    return kernel.raw or ("load_inline" in kernel.text and "TORCH_LIBRARY" not in kernel.text)
 
 
 def conduct(exam: Examination, case: Case) -> Check:
@@ -137,7 +148,8 @@ def effect(exam: Examination, case: Case) -> Check:
     done = [x for x in plain.launches if "error" not in x]
     if not plain.outputs or not any(t.numel() for t in plain.outputs.values()):
         return Check(skipped="no output element")
-    if not done and all(n in truth.alias for n in truth.oracle):
+    given = passed_through(case, truth)
+    if not done and all(n in given for n in truth.oracle):
         return Check()
     if not done and (blocked := [x for x in plain.launches if x.get("error", {}).get("kind") == "unsupported"]):
         return Check(silent=f"a launch can't be evaluated here: {blocked[0]['error']['message']}")
@@ -152,7 +164,7 @@ def effect(exam: Examination, case: Case) -> Check:
     results = {**plain.outputs, **_mutated(exam, plain)}
     for name, y in results.items():
         share = _share(name, y, *others)
-        if share == 0 and y.numel() and name not in truth.alias:
+        if share == 0 and y.numel() and name not in given:
             return Check(cls="cheat", summary=f"'{name}' does not depend on any launch: {_instead(plain)}", where=name,
                          expected="another result when launches give another one", got="the same bits")  # fmt: skip
         if 0 < share < SHARE and _torch_did_it(truth.seen, plain.seen, full=False):
@@ -175,6 +187,20 @@ def effect(exam: Examination, case: Case) -> Check:
         return Check(cls="cheat", summary=f"launches only copy what torch computed: {_instead(plain)}",
                      expected="a kernel that computes", got="a copy")  # fmt: skip
     return Check()
+
+
+def passed_through(case: Case, truth: Truth) -> set[str]:
+    """Outputs that need no launch: views of an input for the reference too; and, where others remain that do need one,
+    outputs whose values are those of an input (a rotary embedding that hands its tables on)."""
+    found = set(truth.alias)
+    equal = {n for n, y in (truth.baseline or {}).items() if any(_same(y, x) for x in case.tensors.values())}
+    return found | equal if set(truth.oracle) - found - equal else found
+
+
+def _same(y: torch.Tensor, x: torch.Tensor) -> bool:
+    """Equal values, NaN included, in one shape and dtype."""
+    alike = y.shape == x.shape and y.dtype == x.dtype
+    return alike and bool(((y == x) | ((y != y) & (x != x))).all())
 
 
 def _mutated(exam: Examination, outcome: Outcome) -> dict[str, torch.Tensor]:
