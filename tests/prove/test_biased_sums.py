@@ -61,3 +61,15 @@ def test_a_plain_loop_over_equal_terms_is_right(exam: Examination, family: str) 
 @pytest.mark.parametrize("exam", [("float", "K - (K > 200)"), ("_Float16", "K")], indirect=True)
 def test_a_term_too_few_and_a_sum_in_half_precision_are_still_wrong(exam: Examination) -> None:
     assert all(judged(exam, "all_equal", seed, 1023).failed for seed in range(5))
+
+
+@pytest.mark.parametrize("exam", [("float", "K")], indirect=True)
+def test_unlike_elements_get_their_conditioning_from_several_draws(exam: Examination) -> None:
+    """64 outputs and more rest on one draw each, unless their magnitudes say little about their histories."""
+    workload = Workload(dims={"M": 16, "K": 64, "N": 16}, dtype="float32")
+    asked: list[int] = []
+    ask = exam.reference.run_many
+    exam.reference.run_many = lambda runs: asked.append(len(runs)) or ask(runs)  # type: ignore[method-assign, func-returns-value]
+    exam.truth(exam.make(Recipe(workload, seed=1)))
+    exam.truth(exam.make(Recipe(workload, family="wide_range", seed=1)))
+    assert asked == [3, 3, 3]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .examination import Examination
 
 BIASED = ("all_equal", "constant_rows")  # families whose sums have equal terms
+UNLIKE = ("wide_range",)  # elements of like magnitude have unlike histories there: each needs its own conditioning
 FEW = 8  # terms of a sum that a chain of additions hardly hurts
 LONG = 2048  # from here on a plain loop's float32 sum leaves the baseline's error behind
 
@@ -63,10 +64,10 @@ def _sensitivity(
     exam: Examination, case: Case, oracle: Outcome, moved: Outcome, exact: dict[str, Any], *, scans: bool
 ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """How far outputs, gradients and what the reference leaves in its inputs move under one rounding of the inputs; the
-    largest of several draws where there are few outputs, since one draw of one number is small by luck at times."""
+    largest of several draws where the outputs are few or unlike, since one draw of one number is small by luck at times."""
     floats = [o for o in (*oracle.outputs.values(), *oracle.grads.values()) if o.is_floating_point() and o.numel()]
     runs = [moved]
-    if min((o.numel() for o in floats), default=compare.CROWD) < compare.CROWD:
+    if min((o.numel() for o in floats), default=compare.CROWD) < compare.CROWD or case.recipe.family in UNLIKE:
         runs += exam.reference.run_many([_moved(exam, case, exact, draw) for draw in (1, 2, 3)])
     if case.recipe.family in BIASED and (terms := _summed(exam, case, oracle)) >= FEW:
         runs += exam.reference.run_many([_moved(exam, case, exact, 6, bias=terms / (2 * compare.K))])
