@@ -46,6 +46,7 @@ class Arena:
         self.bundle = Bundle.pack(names)
         views = self.bundle.tensors()
         self.place = [self._slot(s, list(tensors), list(outputs), views) for s in range(self.slots)]
+        self.extra: dict[str, Any] = {}
         self.order = list(inputs)
         self.scalars = {n: v for n, v in inputs.items() if n not in tensors}
 

@@ -20,16 +20,17 @@ from ..prove.child.session import Limits
 from ..prove.examination import Examination
 from ..prove.examine import open_task
 from ..prove.verdict import Verdict
-from ..task.task import Workload
+from ..task.task import TaskSheet, Workload
 from . import baselines, ceilings, conclude, hidden, state
 from .baselines import Context, Offer
 from .protocol import PROTOCOL, Protocol
-from .record import Baseline, Cache, Ceilings, Measurement, WorkloadResult
+from .record import Baseline, Cache, Ceilings, Launch, Measurement, WorkloadResult
 from .stage import secret
 from .workload import Setting, name_of, play
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
+    from ..prove.device.machine import Device
 
 Show = Callable[[str, int, int], None]
 
@@ -85,6 +86,7 @@ def bench(
     if not verdict.accepted:
         return Benched(verdict)
     sheet, session = open_task(problem, overrides=o.overrides, reference=o.reference, sandbox=o.sandbox)
+    _measurable(sheet, o.device)
     exam = Examination(sheet, source, session, strict=o.strict, limits=Limits(seconds=o.timeout), sandbox=o.sandbox)
     try:
         with progress or nullcontext(_nothing) as show:
@@ -103,6 +105,13 @@ def _timeable(kernel: Kernel, device: str) -> None:
     if device == "cpu" and kernel.language not in ("native", "torch"):
         raise Unsupported(f"a kernel in '{kernel.language}' can't be timed on the CPU: it is evaluated there, not run",
                           where=kernel.path, remedy="run bench on a machine with a GPU, with --device cuda")  # fmt: skip
+
+
+def _measurable(sheet: TaskSheet, device: str) -> None:
+    changed = [n for n, s in sheet.inputs.items() if getattr(s, "mutated", False)]
+    if changed and device != "cpu":
+        raise Unsupported(f"'{changed[0]}' is written in place, and such tasks are timed on the CPU only as yet",
+                          where=sheet.path, remedy="time a form of the task that returns its result")  # fmt: skip
 
 
 def licensed(
@@ -129,7 +138,7 @@ def device_class(device: str) -> str:
         return "cpu"
     from .cuda import architecture
 
-    return architecture(device)
+    return architecture()
 
 
 class Run:
@@ -170,7 +179,16 @@ class Run:
         offers = baselines.offers(context, self.o.kinds)
         verdicts = {x.name: self._verdict_of(x) for x in offers if x.kind == "file" and x.source is not None}
         caches: tuple[Cache, ...] = ("warm", "cold") if self.o.cold else ("warm",)
-        return Setting(self.exam, self.problem, self.kernel, offers, self.protocol, tops, caches, verdicts, self.show)
+        launches: tuple[Launch, ...] = ("plain", "graph") if self.o.device != "cpu" else ("plain",)
+        return Setting(self.exam, self.problem, self.kernel, offers, self.protocol, tops, caches, verdicts, self.show,
+                       launches, self._place())  # fmt: skip
+
+    def _place(self) -> Device | None:
+        if self.o.device == "cpu":
+            return None
+        from . import cuda
+
+        return cuda.start(self.o.sandbox)
 
     def _verdict_of(self, offer: Offer) -> Verdict:
         self.show(f"checking {offer.name}", 0, 1)

@@ -76,8 +76,8 @@ class Turn:
 class TimingSession(Session):
     """A sealed child that is timed."""
 
-    def __init__(self, source: Source, **options: Any):
-        self.source = source
+    def __init__(self, source: Source, *, device: str = "cpu", **options: Any):
+        self.source, self.device = source, device
         self.words_bundle, self.words = control()
         self.count = 0
         started = time.perf_counter()
@@ -92,8 +92,10 @@ class TimingSession(Session):
         s = self.source
         if s.kernel is not None:
             sheet = {"path": os.path.abspath(s.kernel.path), "text": s.kernel.text, "entry": s.kernel.entry}
-            return self._ask({"do": "load", "language": s.kernel.language, "kernel": sheet})
-        return self._ask({"do": "source", "path": s.problem, **s.options})
+            head = {"do": "load", "language": s.kernel.language, "kernel": sheet}
+        else:
+            head = {"do": "source", "path": s.problem, **s.options}
+        return self._ask({**head, "device": self.device})
 
     def _ask(self, head: dict[str, Any], bundles: tuple[Bundle, ...] = ()) -> Trouble | None:
         answer, out = self.ask_raw(head, bundles)
@@ -118,7 +120,7 @@ class TimingSession(Session):
         extra = {f"dim.{n}": v for n, v in dims.items()} if native else {}
         scalars = split({**arena.scalars, **extra})[1]
         head = {"do": "attach", "slots": arena.slots, "order": [*arena.order, *extra], "scalars": scalars,
-                "flush": flush}  # fmt: skip
+                "flush": flush, **arena.extra, "replayed": self.source.transform == "graph"}  # fmt: skip
         return self._ask(head, (self.words_bundle, arena.bundle))
 
     def attempt(self, slot: int = 0) -> tuple[Trouble | None, dict[str, Any], dict[str, torch.Tensor], dict[str, str]]:
@@ -149,9 +151,9 @@ class Hand:
         self.mutated = {n for n, s in feed.exam.sheet.inputs.items() if getattr(s, "mutated", False)}
         self.cold = cold
 
-    def turn(self, calls: int, settle: int, judged: int | None) -> Turn:
+    def turn(self, calls: int, settle: int, judged: int | None, given: Given | None = None) -> Turn:
         """``settle`` untimed and then timed calls, until ``calls`` of them were undisturbed or ``RETAKES`` times as many
-        were made; the timed call ``judged`` is kept."""
+        were made; the timed call ``judged`` is kept; it gets the input ``given``."""
         result, most = Turn(), settle + RETAKES * calls
         if self.session.dead is not None:
             result.trouble = self.session.dead
@@ -187,11 +189,11 @@ class Hand:
         except OSError:
             return False
 
-    def _call(self, number: int, index: int, judged: int | None, result: Turn) -> bool:
+    def _call(self, number: int, index: int, judged: int | None, result: Turn, wanted: Given | None = None) -> bool:
         """One call; False where the child has ended or failed, or did what refuses its times."""
         w, slot, watched = self.words, self._slot(number), self.session.watched
         place = self.arena.place[slot]
-        given, complete = self.feed.write(place)
+        given, complete = self.feed.write(place, wanted)
         for flat in place.output_bytes.values():
             flat.fill(POISON)
         w[words.SLOT] = slot

@@ -76,10 +76,11 @@ class Pairing:
     def _block(self) -> None:
         lanes = self.living()
         samples: dict[str, list[Turn]] = {x.name: [] for x in lanes}
+        chosen = lanes[0].hand.feed.choose()  # judged calls of a block get one input, whose truth is worked out once
         for lane in (*lanes, *reversed(lanes)):
             if not lane.fault:
                 judged = int(self.rng.integers(lane.calls)) if self.rng.random() < self._share() else None
-                samples[lane.name].append(lane.hand.turn(lane.calls, self.protocol.settle_calls, judged))
+                samples[lane.name].append(lane.hand.turn(lane.calls, self.protocol.settle_calls, judged, chosen))
         for lane in lanes:
             self._look(lane, samples[lane.name])
         whole = [x for x in lanes if not x.fault]
@@ -110,8 +111,9 @@ class Pairing:
 
     def _closing(self) -> None:
         """One more call of each lane, judged: what drifts after many calls shows at the end."""
+        chosen = self.lanes[0].hand.feed.choose()
         for lane in self.living():
-            self._look(lane, [lane.hand.turn(1, self.protocol.settle_calls, 0)])
+            self._look(lane, [lane.hand.turn(1, self.protocol.settle_calls, 0, chosen)])
 
     def _enough(self, done: int) -> str:
         p = self.protocol

@@ -18,7 +18,7 @@ from ..task.calling import Calling
 from ..task.task import Workload
 from .arena import Arena
 from .baselines import Offer
-from .feed import Feed
+from .feed import Feed, Given
 from .hand import Hand, Kept, Source, TimingSession
 from .protocol import Protocol
 
@@ -56,17 +56,24 @@ class Stage:
             raise TaskError(f"the reference gives no result at {self.feed.case}: {why}",
                             remedy="name other workloads in the task")  # fmt: skip
         self.truth = truth
+        self.protocol = protocol
         self.outputs = {n: t for n, t in truth.baseline.items() if isinstance(t, torch.Tensor)}
         self.output_bytes = sum(t.numel() * t.element_size() for t in self.outputs.values())
-        self.arena = Arena(self.feed.case.inputs, self.outputs, protocol.slots)
+        self.arena: Any = self._arena()
         self.players: list[Player] = []
+
+    def _arena(self) -> Any:
+        return Arena(self.feed.case.inputs, self.outputs, self.protocol.slots)
+
+    def _open(self, source: Source, reads: tuple[str, ...]) -> TimingSession:
+        return TimingSession(source, limits=self.exam.limits, sandbox=self.exam.sandbox, reads=reads)
 
     def enter(self, name: str, source: Source) -> Player:
         """Open, build and try an arm; a fault makes it wrong or unavailable, never an exception."""
         player, began = Player(name), time.perf_counter()
         self.players.append(player)
         reads = folders(self.problem, source.kernel.path if source.kernel else None, *map(str, source.options.values()))
-        session = TimingSession(source, limits=self.exam.limits, sandbox=self.exam.sandbox, reads=reads)
+        session = self._open(source, reads)
         player.session = session
         failed = session.build(self._how(source), self.feed.case.state, self.workload)
         failed = failed or session.attach(self.arena, self._dims(), self.flush)
@@ -104,17 +111,24 @@ class Stage:
         """One untimed call: what is wrong with it, in words."""
         assert player.session is not None
         slot = turn % self.arena.slots
-        given, complete = self.feed.write(self.arena.place[slot])
-        complete()
+        given = self._give(slot)
         trouble, structure, outputs, odd = player.session.attempt(slot)
         if trouble is not None:
             player.unavailable = words(trouble)
             return ""
         player.structure = structure
-        after = {n: t.clone() for n, t in self.arena.place[slot].inputs.items()}
+        after = self._after(slot)
         return self._judge(
             self.feed.remake(given), Outcome(outputs=outputs, tree=structure, odd=odd, inputs_after=after)
         )
+
+    def _give(self, slot: int) -> Given:
+        given, complete = self.feed.write(self.arena.place[slot])
+        complete()
+        return given
+
+    def _after(self, slot: int) -> dict[str, torch.Tensor]:
+        return {n: t.clone() for n, t in self.arena.place[slot].inputs.items()}
 
     def _judge(self, case: Any, outcome: Outcome) -> str:
         if self.exam.contract.random:
@@ -143,7 +157,12 @@ class Stage:
         own = 0 if native else 2 * self.output_bytes  # made by the call, and packed for the parent
         player.peak_bytes, player.extra_bytes = peak, max(0, peak - before - own)
 
-    def hand(self, player: Player, *, cold: bool = False) -> Hand:
+    def captured(self, player: Player) -> bool:
+        """Whether an arm's call can be replayed from a graph."""
+        return False
+
+    def hand(self, player: Player, *, cold: bool = False, graph: bool = False) -> Hand:
+        """Turns of an arm that is ready."""
         assert player.session is not None
         return Hand(player.session, self.arena, self.feed, cold=cold)
 
@@ -152,6 +171,16 @@ class Stage:
             if p.session is not None:
                 p.session.close()
         self.arena.close()
+
+
+def make(exam: Examination, problem: str, workload: Workload, protocol: Protocol, rng: numpy.random.Generator,
+         flush: int = 0, place: Any = None) -> Stage:  # fmt: skip
+    """A stage on the CPU, or on ``place`` (a Device)."""
+    if place is None:
+        return Stage(exam, problem, workload, protocol, rng, flush)
+    from .device_stage import DeviceStage
+
+    return DeviceStage(exam, problem, workload, protocol, rng, flush, place=place)
 
 
 def words(t: Trouble) -> str:

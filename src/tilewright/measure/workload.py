@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..kernel import Kernel
 from ..prove.examination import Examination
@@ -15,8 +15,11 @@ from .floor import floor
 from .hand import Source
 from .pairing import Lane, Pairing
 from .protocol import Protocol
-from .record import CANDIDATE, TWIN, Baseline, Cache, Ceilings, Figure, WorkloadResult
-from .stage import Player, Stage, secret
+from .record import CANDIDATE, TWIN, Baseline, Cache, Ceilings, Figure, Launch, WorkloadResult
+from .stage import Player, Stage, make, secret
+
+if TYPE_CHECKING:
+    from ..prove.device.machine import Device
 
 Progress = Callable[[str, int, int], None]
 
@@ -34,6 +37,8 @@ class Setting:
     caches: tuple[Cache, ...] = ("warm",)
     verdicts: dict[str, Any] = field(default_factory=dict)
     progress: Progress = lambda what, done, most: None
+    launches: tuple[Launch, ...] = ("plain",)
+    place: Device | None = None
 
 
 @dataclass
@@ -54,7 +59,7 @@ def name_of(w: Workload) -> str:
 def play(setting: Setting, workload: Workload) -> Played:
     """Time one workload. Raises TaskError where the reference has no result there."""
     cold_bytes = _flush_bytes(setting) if "cold" in setting.caches else 0
-    stage = Stage(setting.exam, setting.problem, workload, setting.protocol, secret(), cold_bytes)
+    stage = make(setting.exam, setting.problem, workload, setting.protocol, secret(), cold_bytes, setting.place)
     try:
         return _play(setting, workload, stage)
     finally:
@@ -76,10 +81,11 @@ def _play(setting: Setting, workload: Workload, stage: Stage) -> Played:
             stage.offer(offer)
     figures: list[Figure] = []
     outs: dict[str, str] = {}
-    for cache in setting.caches:
-        figure, out = _figure(setting, stage, cache)
-        figures.append(figure)
-        outs = {**out, **outs}
+    for launch in setting.launches:
+        for cache in setting.caches:
+            figure, out = _figure(setting, stage, cache, launch)
+            figures.append(figure)
+            outs = {**out, **outs}
     least = floor(setting.exam.sheet, stage.feed.case, stage.output_bytes, setting.ceilings)
     if (arm := figures[0].arm(CANDIDATE)) and arm.time:
         least = least.model_copy(update={"fraction": least.seconds / arm.time.median if least.seconds else None})
@@ -91,13 +97,17 @@ def _play(setting: Setting, workload: Workload, stage: Stage) -> Played:
     return Played(result, tuple(_baseline(setting, o, stage, outs) for o in setting.offers), lead.ready_s)
 
 
-def _figure(setting: Setting, stage: Stage, cache: Cache) -> tuple[Figure, dict[str, str]]:
-    ready = {x.name: x for x in stage.players if x.ready}
-    lanes = [Lane(n, stage.hand(x, cold=cache == "cold")) for n, x in ready.items()]
+def _figure(setting: Setting, stage: Stage, cache: Cache, launch: Launch) -> tuple[Figure, dict[str, str]]:
+    graph = launch == "graph"
+    ready = {x.name: x for x in stage.players if x.ready and (not graph or stage.captured(x))}
+    if CANDIDATE not in ready:
+        why = "the kernel's call can't be captured as a CUDA graph"
+        return Figure(cache=cache, launch=launch, arms=(), noise=0.0, answer="refused", reason=why), {}
+    lanes = [Lane(n, stage.hand(x, cold=cache == "cold", graph=graph)) for n, x in ready.items()]
     run = Pairing(lanes, setting.protocol, stage.judge, stage.feed.rng)
-    run.run(lambda what, done, most: setting.progress(f"{cache}, {len(lanes)} arms", done, most))
+    run.run(lambda what, done, most: setting.progress(f"{cache}, {launch}, {len(lanes)} arms", done, most))
     least = floor(setting.exam.sheet, stage.feed.case, stage.output_bytes, setting.ceilings, cache)
-    return assemble(run, ready, least, setting.protocol, cache=cache)
+    return assemble(run, ready, least, setting.protocol, cache=cache, launch=launch)
 
 
 def _refused(workload: Workload, lead: Player) -> WorkloadResult:
@@ -132,4 +142,8 @@ def _baseline(setting: Setting, offer: Offer, stage: Stage, outs: dict[str, str]
 def _flush_bytes(setting: Setting) -> int:
     from . import state
 
+    if setting.place is not None:
+        return int(
+            setting.protocol.flush_factor * max(setting.ceilings.cache_bytes if setting.ceilings else 0, 64 << 20)
+        )
     return int(setting.protocol.flush_factor * state.last_cache())

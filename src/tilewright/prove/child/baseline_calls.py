@@ -16,17 +16,19 @@ from ...task.calling import Calling
 from ...task.task import Workload
 
 Call = Callable[[dict[str, Any]], Any]
-TRANSFORMS = ("eager", "compile", "max-autotune")
+TRANSFORMS = ("eager", "graph", "compile", "max-autotune")
 
 
 def make(
-    source: Any, workload: Workload, how: Calling, state: Mapping[str, torch.Tensor], transform: str = "eager"
-) -> Call:
+    source: Any, workload: Workload, how: Calling, state: Mapping[str, torch.Tensor], transform: str = "eager",
+    device: str = "cpu",
+) -> Call:  # fmt: skip
     """The reference of ``source`` as a function of the named inputs; ``compile`` and ``max-autotune`` go through
     torch.compile, for fixed shapes."""
     if transform.startswith("peer:"):
         return _peer(transform.removeprefix("peer:"))
-    return _call(source, workload, how, dict(state), _wrapper(transform))
+    own = {n: t.to(device) for n, t in state.items()}
+    return _call(source, workload, how, own, _wrapper(transform), device)
 
 
 def _peer(name: str) -> Call:
@@ -37,7 +39,7 @@ def _peer(name: str) -> Call:
 
 
 def _wrapper(transform: str) -> Callable[[Any], Any]:
-    if transform == "eager":
+    if transform in ("eager", "graph"):  # the graph is captured around it
         return lambda f: f
     if transform not in TRANSFORMS:
         raise ValueError(f"unknown way to compile a baseline: {transform!r}")
@@ -49,7 +51,8 @@ def _wrapper(transform: str) -> Callable[[Any], Any]:
     return lambda f: torch.compile(f, mode=mode, dynamic=False)
 
 
-def _call(source: Any, workload: Workload, how: Calling, state: dict[str, torch.Tensor], wrap: Any) -> Call:
+def _call(source: Any, workload: Workload, how: Calling, state: dict[str, torch.Tensor], wrap: Any,
+          device: str) -> Call:  # fmt: skip
     if hasattr(source, "function"):  # a function over named inputs
         return _named(source.function, wrap)
     problem = source.problem
@@ -60,8 +63,8 @@ def _call(source: Any, workload: Workload, how: Calling, state: dict[str, torch.
         return lambda inputs: parts.run(built, inputs)
     namespace = problem.module.execute(source.knobs(workload))
     if how.style == "module":
-        call = module_caller(namespace[entry], how, state)
-        module = wrap(call.module)  # type: ignore[attr-defined]
+        built = module_caller(namespace[entry], how, state).module  # type: ignore[attr-defined]
+        module = wrap(built.to(device))
         structure = how.structure
         if structure is None:
             return lambda inputs: module(*inputs.values())

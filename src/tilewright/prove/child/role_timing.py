@@ -31,10 +31,10 @@ from ...kernel import languages
 from ...kernel.languages import _python
 from ...task import calling, readers, tree
 from ...task.task import Workload
-from . import tampering
+from . import gpu, tampering, timing_device
 from .transport import Bundle
 
-READY, GO, SLOT, DONE, DELIVERED, BEGAN, ENDED, FAILED, COLD = range(9)
+READY, GO, SLOT, DONE, DELIVERED, BEGAN, ENDED, FAILED, COLD, WANT, GRAPH = range(11)
 WORDS = 16
 GO_ON, STOP = b"+", b"-"
 ALL = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
@@ -63,18 +63,28 @@ class Role:
         self.outs: list[dict[str, torch.Tensor]] = []
         self.control: Any = None
         self.trash: torch.Tensor | None = None
+        self.gpu: Any = None
+        self.rig: timing_device.Rig | None = None
+        self.head_start = 0
         self.kept: list[Bundle] = []
 
     def on_load(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """A kernel file."""
         self.language = head["language"]
+        self._device(head)
         module = importlib.import_module(f"{languages.__name__}.{self.language}")
         tampering.hide_tilewright()
         self.loaded = module.Loaded(head["kernel"], None)
         return {"loaded": True}, []
 
+    def _device(self, head: dict[str, Any]) -> None:
+        """Take hold of the device before user code can."""
+        if head.get("device", "cpu") != "cpu":
+            self.gpu = gpu.Host() if head["device"] == "host" else gpu.Cuda()
+
     def on_source(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """The problem itself, as a baseline."""
+        self._device(head)
         self.source = readers.read(head["path"], overrides=head.get("overrides"), reference=head.get("reference"))
         return {"loaded": True}, []
 
@@ -84,18 +94,26 @@ class Role:
         state = bundles[0].tensors(copy=True)
         if self.loaded is not None:
             self.callable = self.loaded.build(self.how, state)
+            module = getattr(self.callable, "module", None)
+            if self.gpu is not None and isinstance(module, torch.nn.Module):
+                module.to(self.gpu.device)
         else:
             from . import baseline_calls
 
             workload = Workload.model_validate(head["workload"])
-            self.callable = baseline_calls.make(self.source, workload, self.how, state, head["transform"])
+            place = "cpu" if self.gpu is None else str(self.gpu.device)
+            self.callable = baseline_calls.make(self.source, workload, self.how, state, head["transform"], place)
         return {"built": True}, []
 
     def on_attach(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Shared memory: words of control, and ``slots`` places with inputs (``s0.in.x``) and outputs (``s0.out.y``)."""
         self.kept = list(bundles)
         first = bundles[0].head["storages"][0]
-        self.control = memoryview(bundles[0].map)[first["begin"] : first["begin"] + 8 * WORDS].cast("q")
+        shared = bundles[0].map
+        assert shared is not None
+        self.control = memoryview(shared)[first["begin"] : first["begin"] + 8 * WORDS].cast("q")
+        if self.gpu is not None:
+            return self._attach_device(head, bundles[1])
         given = bundles[1].tensors()
         touched = bundles[1].bytes().clone()  # page faults belong to no call
         bundles[1].bytes().copy_(touched)
@@ -110,6 +128,31 @@ class Role:
         self.trash = torch.zeros(head["flush"], dtype=torch.uint8) if head["flush"] else None
         return {"attached": True}, []
 
+    def _attach_device(self, head: dict[str, Any], bundle: Bundle) -> tuple[dict[str, Any], list[Bundle]]:
+        assert self.callable is not None
+        with torch.no_grad():
+            self.rig = timing_device.Rig(self.gpu, head, bundle, self.callable)
+            if head.get("replayed"):  # a baseline that is eager replayed from a graph
+                self.rig.capture(head["warmups"])
+                self.rig.bound = [_replay(*g) for g in self.rig.graphs]
+        self.head_start = head["head_start"]
+        return {"attached": True}, []
+
+    def on_graph(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Capture the call as a CUDA graph, if it is not one."""
+        assert self.rig is not None
+        with torch.no_grad():
+            if not self.rig.graphs:
+                self.rig.capture(head["warmups"])
+        return {"captured": True}, []
+
+    def on_memory(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
+        """Peak device memory of a call."""
+        assert self.rig is not None
+        with torch.no_grad():
+            peak, extra = self.rig.memory()
+        return {"peak": peak, "extra": extra}, []
+
     def _bind(self, inputs: dict[str, Any], outs: dict[str, torch.Tensor]) -> Callable[[], Any]:
         call = self.callable
         assert call is not None
@@ -121,7 +164,9 @@ class Role:
     def on_try(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """One call with the inputs of a slot, without a clock: what comes out, as in a check."""
         with torch.no_grad():
-            result = self.bound[head["slot"]]()
+            if self.rig is not None:
+                self.rig.prepare(head["slot"], cold=False, graph=False)
+            result = (self.rig.bound if self.rig is not None else self.bound)[head["slot"]]()
         if self.language == "native":
             made = tuple(self.outs[head["slot"]].values())
             result = made[0] if len(made) == 1 else made
@@ -136,7 +181,8 @@ class Role:
         gc.disable()
         try:
             with torch.no_grad():
-                self._calls(head["first"], head["calls"])
+                calls = self._calls if self.rig is None else self._device_calls
+                calls(head["first"], head["calls"])
         except BaseException:
             self.control[FAILED] = 1
             raise
@@ -172,6 +218,36 @@ class Role:
             if not ORDERED:
                 _fence()
             words[DELIVERED] = i
+
+    def _device_calls(self, first: int, calls: int) -> None:
+        words, rig, bell = self.control, self.rig, self.bell
+        assert rig is not None
+        for i in range(first, first + calls):
+            _mask(_block, ALL)
+            if bell.recv(1) != GO_ON:
+                return
+            slot, graph = words[SLOT], bool(words[GRAPH])
+            empty = slot < 0
+            if not empty:
+                rig.prepare(slot, cold=bool(words[COLD]), graph=graph)
+            words[READY] = i
+            while words[GO] != i:
+                pass
+            seconds = rig.empty(self.head_start) if empty else rig.timed(slot, self.head_start, graph=graph)
+            words[BEGAN], words[ENDED] = 0, int(seconds * 1e9)
+            words[DONE] = i
+            while abs(words[WANT]) != i:
+                pass
+            rig.deliver(words[WANT] == i, _deliver)
+            words[DELIVERED] = i
+
+
+def _replay(replay: Callable[[], None], result: Any) -> Callable[[], Any]:
+    def call() -> Any:
+        replay()
+        return result
+
+    return call
 
 
 def _deliver(result: Any, outs: dict[str, torch.Tensor]) -> None:

@@ -1,0 +1,134 @@
+"""The parent's hand in timed calls on a device. The inputs are described, not written: the child makes them there.
+
+The deciding clock is the device's events; the parent's clock, less what an empty call takes, must agree. A wait for the
+whole device ends a call, so work on other streams counts by the parent's clock and not by the events, and shows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
+import torch
+
+from ..prove.child import role_timing as words
+from ..prove.child.session import Trouble
+from ..prove.child.transport import Bundle
+from . import cores
+from .feed import Feed, Given
+from .hand import Hand, Kept, TimingSession, Turn
+
+_now = time.perf_counter_ns
+MOST_SLOT_BYTES = 8 << 30
+EMPTY_CALLS = 15
+
+
+class DeviceArena:
+    """Memory shared with children on a device: the drawn sets, what changes from call to call, and the outputs."""
+
+    def __init__(self, feed: Feed, outputs: Mapping[str, torch.Tensor], slots: int, clock_hz: float = 1.5e9):
+        tensors = feed.case.tensors
+        p = feed.protocol
+        each = sum(t.numel() * t.element_size() for t in tensors.values())
+        self.slots = max(1, min(slots, MOST_SLOT_BYTES // max(1, each)))
+        names: dict[str, torch.Tensor] = {"recipe": torch.zeros(1 + 2 * max(1, len(tensors)), dtype=torch.int64)}
+        for j, case in enumerate(feed.cases):
+            names |= {f"set{j}.{n}": t for n, t in case.tensors.items()}
+        names |= {f"patch.{n}": torch.zeros(max(1, int(t.numel() * p.patch)), dtype=t.dtype)
+                  for n, t in tensors.items() if feed.kinds[n] is not None and t.numel()}  # fmt: skip
+        names |= {f"out.{n}": torch.zeros(t.shape, dtype=t.dtype) for n, t in outputs.items()}
+        self.bundle = Bundle.pack(names)
+        self.views = self.bundle.tensors()
+        self.outputs = {n: self.views[f"out.{n}"] for n in outputs}
+        self.order = list(feed.case.inputs)
+        self.scalars = {n: v for n, v in feed.case.inputs.items() if n not in tensors}
+        self.extra: dict[str, Any] = {"sets": len(feed.cases), "warmups": p.graph_warmups,
+                                      "head_start": int(p.head_start * clock_hz)}  # fmt: skip
+        self.names = list(tensors)
+
+    def describe(self, given: Given) -> None:
+        """Tell the child which input comes next."""
+        recipe = self.views["recipe"].numpy()
+        recipe[0] = given.which
+        for k, name in enumerate(self.names):
+            at, fresh = given.patches.get(name, (0, None))
+            recipe[1 + 2 * k], recipe[2 + 2 * k] = given.shifts.get(name, -1), 0
+            if fresh is not None:
+                patch = self.views[f"patch.{name}"]
+                recipe[2 + 2 * k] = at
+                flat = torch.empty(0, dtype=torch.uint8).set_(patch.untyped_storage()).numpy()
+                flat[: len(fresh)] = fresh
+
+    def close(self) -> None:
+        self.bundle.close()
+
+
+class DeviceHand(Hand):
+    """Turns of one arm on a device. ``graph``: the call is replayed from a CUDA graph."""
+
+    def __init__(self, session: TimingSession, arena: DeviceArena, feed: Feed, *, cold: bool = False,
+                 graph: bool = False):  # fmt: skip
+        super().__init__(session, arena, feed, cold=cold)  # type: ignore[arg-type]
+        self.place, self.graph, self.empty_s = arena, graph, 0.0
+        if session.dead is None:
+            self.empty_s = self._empty()
+
+    def _empty(self) -> float:
+        """What the parent's clock sees of a call that does nothing: head start, events, waiting."""
+        self._measuring_empty = True
+        try:
+            turned = self.turn(EMPTY_CALLS, 1, None)
+        finally:
+            self._measuring_empty = False
+        quiet = [t for t, clean in zip(turned.times, turned.clean, strict=True) if clean] or turned.times
+        return float(numpy.median(quiet)) if quiet else 0.0
+
+    _measuring_empty = False
+
+    def _call(self, number: int, index: int, judged: int | None, result: Turn, wanted: Given | None = None) -> bool:
+        w, watched = self.words, self.session.watched
+        given = wanted or self.feed.choose()
+        self.place.describe(given)
+        for t in self.place.outputs.values() if index == judged else ():
+            t.view(-1).view(torch.uint8).fill_(255)
+        w[words.SLOT] = -1 if self._measuring_empty else self._slot(number)
+        w[words.GRAPH] = int(self.graph)
+        if not self._ring(words.GO_ON) or not self._until(words.READY, number):
+            return False
+        waited = watched.waited_ns() + cores.waited_ns()
+        began = _now()
+        w[words.GO] = number
+        if not self._until(words.DONE, number):
+            return False
+        wall = (_now() - began) / 1e9
+        judge = index >= 0 and index == judged
+        w[words.WANT] = number if judge else -number
+        if not self._until(words.DELIVERED, number):
+            return False
+        if index < 0:
+            return True
+        event = w[words.ENDED] / 1e9
+        result.times.append(wall if self._measuring_empty else event)
+        result.inner.append(wall - self.empty_s)
+        result.clean.append(watched.waited_ns() + cores.waited_ns() <= waited)
+        if judge:
+            result.kept.append(Kept(given, {n: t.clone() for n, t in self.place.outputs.items()}, (), {}))
+        return True
+
+    def _slot(self, number: int) -> int:
+        if self.place.slots == 1 or number % 2 == 0:
+            return 0
+        return 1 + int(self.feed.rng.integers(self.place.slots - 1))
+
+
+def capture(session: TimingSession, warmups: int) -> Trouble | None:
+    """Let an arm capture its call as a graph; what stands against it."""
+    return session._ask({"do": "graph", "warmups": warmups})
+
+
+def memory(session: TimingSession) -> tuple[int | None, int | None]:
+    """Peak and extra bytes of a call on the device."""
+    answer, _ = session.ask_raw({"do": "memory"})
+    return (answer["peak"], answer["extra"]) if "peak" in answer else (None, None)
