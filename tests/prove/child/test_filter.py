@@ -47,6 +47,23 @@ def test_calls_judged_by_their_arguments(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", ARCH)
+def test_a_child_with_a_gpu_may_bind_local_sockets_and_reach_nobody(machine: str) -> None:
+    code = seccomp.program(machine=machine, local_sockets=True)
+
+    def asked(name: str, *arguments: int) -> int:
+        number = seccomp.NUMBERS[name][machine == "aarch64"]
+        assert number is not None
+        return seccomp.run(code, number, arguments, ARCH[machine])
+
+    stream, datagram, raw, packets, cloexec = 1, 2, 3, 5, 0o2000000
+    assert [asked("socket", 1, kind | cloexec) for kind in (stream, packets)] == [ALLOW, ALLOW]
+    assert [asked("socket", 1, kind) for kind in (datagram, raw)] == [REFUSE, REFUSE]
+    assert [asked("socket", family, stream) for family in (2, 10, 16)] == [REFUSE] * 3
+    assert asked("bind") == asked("listen") == asked("accept4") == ALLOW
+    assert asked("connect") == REFUSE
+
+
+@pytest.mark.parametrize("machine", ARCH)
 def test_signals_to_others_where_nothing_else_holds_them(machine: str) -> None:
     assert answer(machine, "kill", 4321, signals_to=77) == REFUSE
     assert answer(machine, "kill", 0xFFFFFFFF, signals_to=77) == REFUSE  # -1: everyone

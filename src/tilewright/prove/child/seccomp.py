@@ -71,10 +71,10 @@ def program(
 ) -> list[Instruction]:
     """The filter. ``signals_to``: the only process id that may be signalled (0, its own group, may too); None where
     a process namespace or Landlock already holds signals in. ``local_sockets``: UNIX sockets may be made and bound, as
-    CUDA's driver does when it starts; connecting stays forbidden."""
+    CUDA's driver does when it starts; connecting and datagrams stay forbidden."""
     column, arch = _ARCHITECTURES[machine or platform.machine()]
     rules = [(n, _deny()) for n in DENIED if not (local_sockets and n in LOCAL)]
-    rules += [("socket", _only(0, socket.AF_UNIX))] if local_sockets else []
+    rules += [("socket", _local())] if local_sockets else []
     rules.append(("clone3", _answer(errno.ENOSYS)))
     rules.append(("clone", [(_LOAD, 0, 0, _ARG0), (_JSET, 0, 1, NEW_NAMESPACES), *_deny(), (_RETURN, 0, 0, _ALLOW)]))
     rules.append(("personality", _only(0, 0xFFFFFFFF)))
@@ -110,6 +110,13 @@ def _only(argument: int, *values: int) -> list[Instruction]:
     for i, v in enumerate(values):
         tests.append((_JEQ, len(values) - i, 0, v & 0xFFFFFFFF))
     return [(_LOAD, 0, 0, _ARG0 + 8 * argument), *tests, *_deny(), (_RETURN, 0, 0, _ALLOW)]
+
+
+def _local() -> list[Instruction]:
+    """A UNIX socket that sends nothing before it is connected: a stream (1) or packets in sequence (5), no datagrams."""
+    datagram = 0b1010
+    return [(_LOAD, 0, 0, _ARG0), (_JEQ, 1, 0, socket.AF_UNIX), *_deny(), (_LOAD, 0, 0, _ARG0 + 8),
+            (_JSET, 0, 1, datagram), *_deny(), (_RETURN, 0, 0, _ALLOW)]  # fmt: skip
 
 
 def _never(argument: int, value: int) -> list[Instruction]:
