@@ -60,7 +60,7 @@ def command(
     now = read(kernel) if kernel else read(f"{path}::{record.verdict.kernel.entry}" if path.endswith(".py") else path,
                                            record.verdict.kernel.language)  # fmt: skip
     result = replay.replay(record.finding, now, sheet, book.load_tensor, strict=record.verdict.verdict.mode == "strict",
-                           sandbox=sandbox, timeout=timeout)  # fmt: skip
+                           sandbox=sandbox, timeout=timeout, device=record.verdict.verdict.device)  # fmt: skip
     console = Console()
     if result.failed:
         console.print(Text("still fails: ", style="bold red"), Text(result.summary), sep="")

@@ -7,6 +7,7 @@ works where the recipe was not edited by the shrinker (the finding says so).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from ..kernel import Kernel
 from ..task.task import TaskSheet
 from .case import Case, from_record
 from .child.session import Limits
+from .device import machine
+from .device.examination import DeviceExamination
 from .examination import Examination
 from .examine import open_task
 from .finding import CaseRecord, Finding, TensorRecord
@@ -54,17 +57,21 @@ def _old(case: CaseRecord, part: str, name: str) -> str:
 
 def replay(
     finding: Finding, kernel: Kernel, sheet: TaskSheet, load: Load, *, strict: bool = False, sandbox: str = "best",
-    timeout: float = 60.0,
+    timeout: float = 60.0, device: str = "cpu",
 ) -> Check:  # fmt: skip
-    """Run a finding's case again on ``kernel`` (its file as it is given), before the problem at ``sheet.path``."""
+    """Run a finding's case again on ``kernel`` (its file as it is given), before the problem at ``sheet.path``.
+    ``device``: what the verdict names; anything but ``cpu`` needs a GPU."""
     if not finding.case.mode:
         raise UserError(f"finding {finding.id} has no case to run again")
     limits = Limits(seconds=timeout)
+    place = None if device == "cpu" else machine.start("cuda", sandbox=sandbox, limits=limits)
     now, session = open_task(sheet.path, limits=limits, sandbox=sandbox, **sheet.extra.get("opened", {}))
     root = finding.case.options.get("root", 1)
-    exam = Examination(now, kernel, session, strict=strict, sandbox=sandbox, limits=limits, seed=root)
+    opened = Examination if place is None else partial(DeviceExamination, place)
+    exam = opened(now, kernel, session, strict=strict, sandbox=sandbox, limits=limits, seed=root)
     try:
-        return gate(finding.gate).check(exam, _case(exam, finding, load))
+        found = gate(finding.gate)
+        return found.check(exam.at(found), _case(exam, finding, load))
     finally:
         exam.close()
         exam.reference.close()

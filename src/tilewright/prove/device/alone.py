@@ -18,6 +18,7 @@ import torch
 from ...kernel import languages
 from ...task import calling, tree
 from ..child.transport import Bundle
+from .experiments import Experiments
 
 JOB = "job.json"
 
@@ -53,6 +54,8 @@ def main(folder: str) -> None:
     job = json.loads((here / JOB).read_text())
     language = importlib.import_module(f"{languages.__name__}.{job['language']}")
     getattr(language, "prepare", lambda: None)()
+    if job["language"] == "triton":  # a tuner takes its first configuration: timing them would take minutes here
+        importlib.import_module(".launches", __package__).Recorder(Experiments()).install()
     loaded = language.Loaded(job["kernel"], None)
     how = calling.Calling.model_validate(job["calling"])
     call = loaded.build(how, {n: t.cpu() for n, t in tensors(here, 1, job["bundles"][1]).items()})
