@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from trial import RIGHT as BASE
 from trial import trial
+
+from tilewright.prove.gates import _symbolic
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is proved doesn't depend on how busy this machine is."""
+    monkeypatch.setattr(_symbolic, "OBSERVE_S", 30.0)
+    monkeypatch.setattr(_symbolic, "SECONDS", 30.0)
+
 
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n"
 
@@ -82,7 +93,7 @@ def test_a_32_bit_offset_that_wraps_only_above_2_to_the_31_elements(tmp_path: Pa
 def test_64_bit_offsets_are_in_range_at_the_largest_sizes(tmp_path: Path) -> None:
     report = trial(tmp_path, rows(".to(tl.int64)"), "bounds", task=TALL)["bounds"]
     assert report.status == "pass", report.reason
-    (claim,) = report.claims
+    *_, claim = report.claims
     assert claim.kind == "bounds"
     assert "M=1048576, N=4096" in claim.domain
     assert report.seconds < 15
@@ -132,3 +143,60 @@ def test_no_launch_says_nothing(tmp_path: Path) -> None:
     kernel = HEAD + "\n@triton.jit\ndef f(x_ptr):\n    tl.store(x_ptr, 1.0)\n\ndef kernel(x):\n    return 2 * x\n"
     report = trial(tmp_path, kernel, "bounds", task=TALL)["bounds"]
     assert (report.status, report.claims) == ("not applicable", ())
+
+
+EVERY = """
+import torch
+from tilewright.task import Contract, Dim, Task, TensorSpec
+TASK = Task(reference=lambda x: 2 * x, inputs={"x": TensorSpec("M N")}, outputs={"y": TensorSpec("M N")},
+            dims={"M": Dim(1, 4096), "N": Dim(1, 4096)}, workloads=[{"M": 6, "N": 12}],
+            contract=Contract(layouts="excluded"))
+"""
+
+
+def rare(mask: str) -> str:
+    """A mask that lets one column too many through at 61 * k + 17 columns, above 500: at none of the sizes tried."""
+    return rows().replace("mask=cols < n)\n        tl", f"mask={mask})\n        tl", 1)
+
+
+def test_every_size_of_the_contract_is_proved_in_range(tmp_path: Path) -> None:
+    pytest.importorskip("z3")
+    report = trial(tmp_path, rows(), "bounds", task=EVERY)["bounds"]
+    assert report.status == "pass"
+    assert "all sizes: proved" in report.meaning
+    first, second = report.claims
+    assert first.domain.startswith("every M in 1..4096, N in 1..4096; contiguous inputs")
+    assert "by z3" in first.strength
+    assert "seen at" in first.strength, "what the proof takes for granted is told"
+    assert second.domain.startswith("sampled sizes")
+
+
+def test_a_fault_at_sizes_that_nobody_tries_is_found_and_replayed(tmp_path: Path) -> None:
+    pytest.importorskip("z3")
+    rarely = "cols < n + ((n % 61 == 17) & (n > 500)).to(tl.int32)"
+    finding = trial(tmp_path, rare(rarely), "bounds", task=EVERY).finding
+    assert (finding.gate, finding.cls, finding.replays) == ("bounds", "wrong", True)
+    assert "reads past the end of 'x_ptr'" in finding.summary
+    n = finding.case.dims["N"]
+    assert n % 61 == 17
+    assert n > 500
+
+
+def test_a_counterexample_that_does_not_show_is_no_finding(tmp_path: Path) -> None:
+    """Whether the mask is too wide depends on a value that the kernel reads, and that is never so."""
+    pytest.importorskip("z3")
+    guarded = "cols < n + (tl.load(x_ptr) == 123.25).to(tl.int32)"
+    report = trial(tmp_path, rare(guarded), "bounds", task=EVERY)["bounds"]
+    assert report.status == "pass"
+    assert "all sizes: not proved" in report.meaning
+    assert "a value that the kernel reads" in report.meaning
+    assert all("every M" not in c.domain for c in report.claims)
+
+
+def test_without_a_solver_the_concrete_claim_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_symbolic, "find_spec", lambda name: None)
+    report = trial(tmp_path, rows(), "bounds", task=EVERY)["bounds"]
+    assert report.status == "pass"
+    assert "z3 is not installed (pip install 'tilewright[prove]')" in report.meaning
+    (claim,) = report.claims
+    assert claim.domain.startswith("sampled sizes")

@@ -358,6 +358,7 @@ class Walker:
             end = block.ops[-1]
             if not end.successors:
                 results.append((when, out))
+                continue
             for (label, passed), holds in zip(end.successors, self.ways(end, values), strict=True):
                 incoming.setdefault(label, []).append((conj(when, holds), [values[v] for v in passed]))
         out = results[-1][1] if results else []

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from .. import sizes
 from ..case import Case, Recipe
 from ..verdict import Claim
+from . import _symbolic
 from ._beyond import MEMORY
-from ._symbolic import SECONDS, Group, in_order, symbolic
-from ._symbolic import ask as ask_solver
+from ._symbolic import Group, in_order, symbolic
 
 if TYPE_CHECKING:
     from ..examination import Examination
@@ -42,7 +42,7 @@ def ask(exam: Examination, question: str) -> Iterator[Case]:
     if found.reason:
         proof.reason = found.reason
         return
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + _symbolic.SECONDS
     for group in in_order(found):
         left = until - time.monotonic()
         if left <= 0:
@@ -52,7 +52,7 @@ def ask(exam: Examination, question: str) -> Iterator[Case]:
 
 
 def _one(exam: Examination, question: str, group: Group, proof: Proof, seconds: float) -> Iterator[Case]:
-    answer = ask_solver(exam, group, question, seconds)
+    answer = _symbolic.ask(exam, group, question, seconds)
     if "trouble" in answer:
         proof.left[group.label] = answer["trouble"]
         return

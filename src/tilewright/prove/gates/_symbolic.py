@@ -23,6 +23,7 @@ from ...ir.domains.index_fit import Forms
 from ...ir.values import ELEM
 from ...task.tensors import TensorSpec
 from .. import sizes
+from ..child.session import Outcome
 from ._beyond import MEMORY, grown
 from ._virtual import PROMISED, SLOT, call
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 KEY = "launches at symbolic sizes"
-SECONDS = 0.45  # for the questions of one gate
-OBSERVE_S = 0.2
+SECONDS = 0.4  # for the questions of one gate
+OBSERVE_S = 0.35
 JOINT = 7
 GRACE_S = 5.0  # for what the solver does after its time
 FEWEST = 5  # places from which a form is told
@@ -117,7 +118,7 @@ def in_order(found: Symbolic) -> list[Group]:
 def _observe(exam: Examination, found: Symbolic) -> None:
     until = time.monotonic() + OBSERVE_S
     dtype = exam.workload().dtype or exam.dtypes()[0]
-    trouble = ""
+    counts: set[int] = set()
     for dims, needed in places(exam):
         if time.monotonic() > until and not needed:
             found.cut = True
@@ -125,28 +126,35 @@ def _observe(exam: Examination, found: Symbolic) -> None:
         outcome = call(exam, dims, dtype, describe="numbers")
         launches = [n["described"] for n in outcome.launches if "described" in n]
         if outcome.trouble is not None or len(launches) < len(outcome.launches):
-            trouble = trouble or _words(outcome)
-            if outcome.trouble is not None and outcome.trouble.kind in ("crash", "timeout", "exit"):
-                break
-            continue
+            found.reason = _words(outcome, dims)
+            return
+        counts.add(len(launches))
         found.calls += 1
-        for i, n in enumerate(launches):
-            family = found.families.setdefault((i, n["function"]), Family())
-            slots = tuple((name, kind) for name, kind, _ in n["slots"])
-            key = (i, n["function"], slots, tuple(sorted(n["constexprs"].items())))
-            n["by name"] = {name: value for name, _, value in n["slots"]}
-            group = found.groups.setdefault(key, Group(n["function"], n["constexprs"], family))
-            for seen in (family, group):
-                seen.places.append(dims)
-                seen.launches.append(n)
+        _sort(found, dims, launches)
     _merge(found)
     if not found.groups:
-        found.reason = trouble or "no launch at these sizes"
+        found.reason = "no launch at these sizes"
+    elif len(counts) > 1:
+        found.reason = "how many launches there are depends on the sizes"
 
 
-def _words(outcome: Any) -> str:
+def _sort(found: Symbolic, dims: dict[str, int], launches: list[dict[str, Any]]) -> None:
+    """The launches of one call to their groups."""
+    for i, n in enumerate(launches):
+        family = found.families.setdefault((i, n["function"]), Family())
+        slots = tuple((name, kind) for name, kind, _ in n["slots"])
+        key = (i, n["function"], slots, tuple(sorted(n["constexprs"].items())))
+        n["by name"] = {name: value for name, _, value in n["slots"]}
+        group = found.groups.setdefault(key, Group(n["function"], n["constexprs"], family))
+        for seen in (family, group):
+            seen.places.append(dims)
+            seen.launches.append(n)
+
+
+def _words(outcome: Outcome, dims: dict[str, int]) -> str:
     message = outcome.trouble.message.splitlines()[0] if outcome.trouble and outcome.trouble.message else ""
-    return f"the launcher does not run on tensors without values ({message or 'it stopped'})"
+    at = ", ".join(f"{n}={v}" for n, v in dims.items())
+    return f"the launcher does not run without values at {at} ({message or 'it stopped'})"
 
 
 def places(exam: Examination) -> Iterator[tuple[dict[str, int], bool]]:

@@ -81,7 +81,7 @@ class Races(Gate):
             return ()
         how = "atomics excepted" if seen["atomics"] else "no element shared by two programs, one of them writing"
         strength = f"all programs of {count(seen['launches'], 'launch')} at {count(tally.cases, 'size')}; {how}"
-        proved = _proofs.claim(exam, "races", "race-free", "no two programs use one element, one of them writing")
+        proved = _proofs.claim(exam, "races", "race-free", f"{how}, of any two programs")
         domain = "sampled sizes and indices, any order of programs"
         return (*proved, Claim(kind="race-free", domain=domain, strength=strength))
 

@@ -1,0 +1,120 @@
+"""Kernels for test_index_domain.py: right and wrong at sizes that only a proof reaches."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rows(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    tl.store(y_ptr + row * n + cols, tl.load(x_ptr + row * n + cols, mask=cols < n), mask=cols < n)
+
+
+@triton.jit
+def rows_one_too_far(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    tl.store(y_ptr + row * n + cols, tl.load(x_ptr + row * n + cols, mask=cols <= n), mask=cols < n)
+
+
+@triton.jit
+def rows_in_64_bits(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    for first in range(0, n, BLOCK):
+        cols = first + tl.arange(0, BLOCK)
+        tl.store(y_ptr + row * n + cols, tl.load(x_ptr + row * n + cols, mask=cols < n), mask=cols < n)
+
+
+@triton.jit
+def walking(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """A pointer and a count that the loop carries."""
+    at = x_ptr + tl.program_id(0) * n + tl.arange(0, BLOCK)
+    left = n
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(0, n, BLOCK):
+        total += tl.load(at, mask=tl.arange(0, BLOCK) < left, other=0.0)
+        at += BLOCK
+        left -= BLOCK
+    tl.store(y_ptr + tl.program_id(0), tl.sum(total))
+
+
+@triton.jit
+def walking_too_far(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = x_ptr + tl.program_id(0) * n + tl.arange(0, BLOCK)
+    left = n
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(0, n, BLOCK):
+        total += tl.load(at, mask=tl.arange(0, BLOCK) < left, other=0.0)
+        at += BLOCK + 1
+        left -= BLOCK
+    tl.store(y_ptr + tl.program_id(0), tl.sum(total))
+
+
+@triton.jit
+def jumping(x_ptr, y_ptr, n):
+    """A step that isn't the same each turn: no induction, so nothing is known of it."""
+    at = 1
+    total = 0.0
+    for _ in range(0, n):
+        total += tl.load(x_ptr + at)
+        at = at * 3
+    tl.store(y_ptr + tl.program_id(0), total)
+
+
+@triton.jit
+def transposed(x_ptr, y_ptr, M, N, T: tl.constexpr):
+    i = tl.program_id(0) * T + tl.arange(0, T)
+    j = tl.program_id(1) * T + tl.arange(0, T)
+    tile = tl.load(x_ptr + i[:, None] * N + j[None, :], mask=(i[:, None] < M) & (j[None, :] < N))
+    tl.store(y_ptr + j[:, None] * M + i[None, :], tl.trans(tile), mask=(j[:, None] < N) & (i[None, :] < M))
+
+
+@triton.jit
+def gathered(w_ptr, i_ptr, y_ptr, D, BLOCK: tl.constexpr):
+    t = tl.program_id(0).to(tl.int64)
+    at = tl.load(i_ptr + t)
+    cols = tl.arange(0, BLOCK)
+    tl.store(y_ptr + t * D + cols, tl.load(w_ptr + at * D + cols, mask=cols < D), mask=cols < D)
+
+
+@triton.jit
+def overlapping(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """Each program writes one element of the next one's tile."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, v, mask=i < n)
+    tl.store(y_ptr + i + 1, v, mask=(i + 1 < n) & (i % BLOCK == BLOCK - 1))
+
+
+@triton.jit
+def counted(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """Atomics only."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(y_ptr + i % 4, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def stopping(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """An early return, and a branch on the program."""
+    pid = tl.program_id(0)
+    if pid * BLOCK >= n:
+        return
+    i = pid * BLOCK + tl.arange(0, BLOCK)
+    if pid * BLOCK + BLOCK <= n:
+        tl.store(y_ptr + i, tl.load(x_ptr + i))
+    else:
+        tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def swizzled(x_ptr, y_ptr, M, N, T: tl.constexpr, GROUP: tl.constexpr):
+    """Tiles in groups of rows; the last group may be smaller."""
+    pid = tl.program_id(0)
+    across = tl.cdiv(N, T)
+    first = pid // (GROUP * across) * GROUP
+    size = tl.minimum(tl.cdiv(M, T) - first, GROUP)
+    i = (first + pid % (GROUP * across) % size) * T + tl.arange(0, T)
+    j = pid % (GROUP * across) // size * T + tl.arange(0, T)
+    keep = (i[:, None] < M) & (j[None, :] < N)
+    tl.store(y_ptr + i[:, None] * N + j[None, :], tl.load(x_ptr + i[:, None] * N + j[None, :], mask=keep), mask=keep)
