@@ -84,21 +84,23 @@ def _range(name: str, promised: list[int], tried: int | None) -> str:
 
 
 def table(v: Verdict) -> Table:
-    """One row a gate."""
+    """One row a gate; gates that don't apply for one and the same reason share a row."""
     t = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     t.add_column("gate", no_wrap=True)
     t.add_column("role", style="dim", no_wrap=True)
     t.add_column("status", no_wrap=True)
     t.add_column("what it means", ratio=1)
     t.add_column("s", justify="right", no_wrap=True)
+    idle = [g for g in v.gates if g.status == "not applicable"]
+    alike = {g.reason: [x.name for x in idle if x.reason == g.reason] for g in idle}
     for g in v.gates:
-        t.add_row(
-            g.name,
-            g.role,
-            Text(g.status, style=STATUS[g.status] if g.role != "advisory" or g.status != "fail" else "yellow"),
-            Text(_means(g)),
-            f"{g.seconds:.1f}",
-        )
+        names = alike.get(g.reason, []) if g in idle else []
+        if len(names) < 2:
+            style = STATUS[g.status] if g.role != "advisory" or g.status != "fail" else "yellow"
+            t.add_row(g.name, g.role, Text(g.status, style=style), Text(_means(g)), f"{g.seconds:.1f}")
+        elif g.name == names[0]:
+            status = Text(g.status, style=STATUS[g.status])
+            t.add_row(f"{len(names)} gates", "", status, Text(f"{g.reason}: {', '.join(names)}"), "")
     return t
 
 
