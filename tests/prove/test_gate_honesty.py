@@ -141,3 +141,25 @@ def test_reading_a_kernel_runs_nothing(tmp_path):
     path = tmp_path / "k.py"
     path.write_text("import os\nos._exit(3)\ndef kernel(x):\n    return x\n")
     assert read(str(path)).entry == "kernel"
+
+
+HANDED_ON = SOFTMAX.replace("torch.softmax(x, -1)", "(torch.softmax(x, -1), {second})").replace(
+    'outputs={"y": TensorSpec("M N")}, ', ""
+)
+
+
+@pytest.mark.parametrize("second", ["x", "x[1:]", "x.clone()", "x + 0"])
+@pytest.mark.parametrize("ours", ["", ".clone()"])
+def test_an_input_handed_on_needs_no_launch(tmp_path, second, ours):
+    kernel = RIGHT + f"def kernel(x):\n    return launch(x), ({second.removesuffix('.clone()')}){ours}\n"
+    result = trial(tmp_path, kernel, "honesty", task=HANDED_ON.replace("{second}", second))
+    assert result["honesty"].status == "pass", result.reports
+
+
+def test_an_output_that_only_equals_an_input_does_where_it_is_all_there_is(tmp_path):
+    task = SOFTMAX.replace("torch.softmax(x, -1)", "torch.relu(x)").replace(
+        'TensorSpec("M N")}, out', 'TensorSpec("M N", values=uniform(0.5, 1))}, out').replace(
+        "TensorSpec\n", "TensorSpec, uniform\n")  # fmt: skip
+    assert "uniform(0.5" in task
+    finding = trial(tmp_path, RIGHT + "def kernel(x):\n    return torch.relu(x)\n", "honesty", task=task).finding
+    assert "no kernel is launched" in finding.summary

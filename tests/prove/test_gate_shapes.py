@@ -45,3 +45,27 @@ def test_the_domain_says_how_far_it_was_tried(tmp_path: Path) -> None:
     assert held["dims"] == {"M": [1, 1 << 40], "N": [1, 64]}
     assert held["tried"]["M"] > 64
     assert f"M 1..{1 << 40} (tried up to {held['tried']['M']}), N 1..64;" in words(held)
+
+
+LOSS = """
+import torch
+from tilewright.task import Dim, Task, TensorSpec
+TASK = Task(reference=lambda x: x.sum(-1), inputs={"x": TensorSpec("M N")}, outputs={"y": TensorSpec("M")},
+            dims={"M": Dim(1, 1 << 16), "N": Dim(1, 1 << 16)}, workloads=[{"M": 16, "N": 2048}])
+"""
+BLOCKS = """
+import torch
+BLOCK = 256
+def kernel(x):
+    n = x.shape[-1]
+    y = torch.zeros(x.shape[0], dtype=torch.float64)
+    for start in range(0, max(n - 1, 1), BLOCK):
+        y += x[:, start : start + BLOCK].double().sum(-1)
+    return y.to(x.dtype)
+"""
+
+
+def test_one_more_than_a_block_of_the_source_is_always_tried(tmp_path: Path) -> None:
+    """Wrong only where one element is left over after whole blocks: N = 257, 513, …"""
+    finding = trial(tmp_path, BLOCKS, "shapes", task=LOSS).finding
+    assert "N=257" in finding.summary

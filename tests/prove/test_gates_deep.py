@@ -132,3 +132,9 @@ def kernel(x):
     return torch.where(v > 1e30, torch.nan, d / (v + 1e-5).sqrt())
 """
     assert trial(tmp_path, kernel, "values", task=task)["values"].status == "pass"
+
+
+def test_one_element_of_a_deep_row_stands_out() -> None:
+    x = FAMILIES["deep"](TensorSpec("M N"), (64, 200), "bfloat16", generator(3), {}).double()
+    assert ((x == x.amax(-1, keepdim=True)).sum(-1) == 1).all()
+    assert (x.sort(-1, descending=True).values[:, 0] > 0.9 * x.sort(-1, descending=True).values[:, 1]).all()

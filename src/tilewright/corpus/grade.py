@@ -84,7 +84,8 @@ class Graded:
         """As JSON."""
         rows = [{"name": g.pair.name, "mode": g.mode, "expected": g.label.expected(g.mode), "verdict": g.verdict,
                  "gate": g.gate, "kind": g.kind, "seconds": round(g.seconds, 3), "family": g.label.family,
-                 "needs": g.label.needs, "reason": g.reason, "usual": self.usual.get(g.pair.name, (None, 0))[0]} for g in self.grades]  # fmt: skip
+                 "needs": g.label.needs, "reason": g.reason, "usual": self.usual.get(g.pair.name, (None, 0))[0]}
+                for g in self.grades]  # fmt: skip
         faults = list(dict.fromkeys(g.pair.name for g in self.grades if g.label.expected("default") == "reject"))
         return {
             "rows": rows, "modes": {m: {**self.counts(m), "kill_rate": self.kill_rate(m)} for m in MODES},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,20 +47,17 @@ class Mutant:
 def mutants(kernel: str, problem: Path, text: str) -> list[Mutant]:
     """All mutants of one Python kernel, in the order of its lines."""
     tree = parse(text)
-    found = []
+    found: list[Mutant] = []
+    seen: Counter[tuple[int, str]] = Counter()
     for index, (node, kind, change, edit) in enumerate(_sites(tree)):
         twin = copy.deepcopy(tree)
         edit(list(_sites(twin))[index][0])
-        found.append(
-            Mutant(
-                kernel,
-                problem,
-                kind,
-                getattr(node, "lineno", 0),
-                change,
-                ast.unparse(ast.fix_missing_locations(twin)) + "\n",
-            )
-        )
+        line = getattr(node, "lineno", 0)
+        seen[line, change] += 1
+        if seen[line, change] > 1:  # the same words twice on one line
+            change = f"{change} ({seen[line, change]})"
+        made = ast.unparse(ast.fix_missing_locations(twin)) + "\n"
+        found.append(Mutant(kernel, problem, kind, line, change, made))
     return found
 
 

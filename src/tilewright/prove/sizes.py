@@ -175,10 +175,12 @@ def _alone(sheet: TaskSheet, base: Dims, name: str, given: int, hints: Sequence[
     """One dim varied: edges first, then sizes around the given one and around what the source mentions, then more."""
     edges = [n for h in hints for n in (h + 1, h - 1)]
     wanted = [
-        *TELLING[:4],
+        *TELLING[:2],
+        *edges[:2],
+        *TELLING[2:4],
         given - 1,
         given + 1,
-        *edges[:4],
+        *edges[2:4],
         *TELLING[4:],
         *edges[4:],
         given * 2,

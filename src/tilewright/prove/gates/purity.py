@@ -27,8 +27,9 @@ from ...task.tensors import TensorSpec
 from .. import compare, sizes
 from ..case import Case, Recipe
 from ..child.session import Outcome, Trouble, same_bits
-from ..gate import Check, Gate, Tally
+from ..gate import Check, Tally
 from ..verdict import Claim, Role
+from ._derived import Dependent
 
 if TYPE_CHECKING:
     from ..examination import Examination
@@ -47,7 +48,7 @@ class Step:
     reuse: bool
 
 
-class Purity(Gate):
+class Purity(Dependent):
     name = "purity"
     proves = "inputs unchanged, outputs fresh, nothing kept between calls"
 
@@ -66,7 +67,7 @@ class Purity(Gate):
         for episode in ("calls", "orders", "parameters", "state"):
             yield exam.make(Recipe(small, seed=exam.seed_for("purity", episode), extra=(("episode", episode),)))
 
-    def check(self, exam: Examination, case: Case) -> Check:
+    def look(self, exam: Examination, case: Case) -> Check:
         if exam.truth(case).refused is not None:
             return Check(skipped="the reference refuses")
         return EPISODES[case.recipe.options().get("episode", "inputs")](exam, case)

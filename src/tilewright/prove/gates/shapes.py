@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...task.task import Workload
 from ...task.tensors import Scalar
-from ...task.values import DEEP
 from .. import sizes
 from ..case import Case, Recipe
 from ..gate import Check, Gate, Tally
@@ -30,8 +29,9 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 MOST = 48
-ESSENTIAL = 40
-HOSTILE = ("far_negative", "all_negative", "shifted_100", "large", *DEEP)
+ESSENTIAL = 48
+HOSTILE = {"far_negative": 3, "all_negative": 3, "shifted_100": 3, "large": 3, "deep": 2, "deep_rows": 2, "opposed": 5}
+"""Families and at how many sizes each is tried; the signs of ``opposed`` are opposed in half of the draws."""
 EXPENSIVE_S = 1.5
 TRIED = "largest sizes tried"
 
@@ -64,13 +64,14 @@ class Shapes(Gate):
         yield from _given(exam, first)
         if exam.contract.empty == "promised":
             yield from (_recipe(exam, first, s, dtypes[0]) for s in empty)
-        for family in HOSTILE:
-            for s in planned[: 6 if family == "opposed" else 3]:  # its signs are opposed in half of the draws
+        yield from recipes[8:20]
+        for family, count in HOSTILE.items():
+            for s in planned[:count]:
                 yield _recipe(exam, first, s, dtypes[0], family=family)
         for s in sizes.extremes(exam.sheet, start):
             if seconds(exam, s.dims) < EXPENSIVE_S:
                 yield _recipe(exam, first, s, dtypes[0])
-        yield from recipes[8:]
+        yield from recipes[20:]
 
     def check(self, exam: Examination, case: Case) -> Check:
         if words := overflow(exam, case):
