@@ -11,6 +11,9 @@ from .finalists import ROUNDS_MOST, Conclusion, Finalist, choose, conclude, roun
 from .store import Step
 from .tree import Node
 
+MISSED_MOST = 6
+"""Rounds of a finalist that may fail to be timed (the machine was busy) before it is given up."""
+
 if TYPE_CHECKING:
     from .run import Run
 
@@ -38,6 +41,7 @@ def _rounds(run: Run, known: Mapping[int, Step], step: int, chosen: list[Node]) 
     alpha = (1 - run.level) / (2 * len(chosen))
     logs: dict[int, list[float]] = {n.number: [] for n in chosen}
     dropped: dict[int, str] = {}
+    missed: dict[int, int] = {n.number: 0 for n in chosen}
     standing = [summary(n, [], alpha) for n in chosen]
     for number in range(ROUNDS_MOST):
         alive = [n for n, f in zip(chosen, standing, strict=True) if worth_a_round(f, run.evaluator.noise)]
@@ -47,6 +51,10 @@ def _rounds(run: Run, known: Mapping[int, Step], step: int, chosen: list[Node]) 
         for n, x in results["logs"].items():
             logs[int(n)].append(x)
         dropped |= {int(n): why for n, why in results["dropped"].items()}
+        for m in results["missed"]:
+            missed[m] += 1
+            if missed[m] > MISSED_MOST:
+                dropped[m] = f"unstable: {missed[m]} rounds could not be timed, {results['why']}"
         standing = [summary(n, logs[n.number], alpha, dropped.get(n.number, "")) for n in chosen]
     return standing
 
@@ -56,16 +64,19 @@ def _late(run: Run) -> bool:
     return left is not None and left <= 0
 
 
-def _round(run: Run, known: Step | None, step: int, alive: list[Node], number: int) -> dict[str, dict[str, Any]]:
+def _round(run: Run, known: Step | None, step: int, alive: list[Node], number: int) -> dict[str, Any]:
     if known is not None and "final" in known.states:
         return known.states["final"]
     started = time.monotonic()
     found = run.evaluator.final_round(alive, number)
+    faults = {n: x for n, x in found.items() if not isinstance(x, float)}
+    busy = {n: x for n, x in faults.items() if x.kind == "unstable"}
     body: dict[str, Any] = {
         "logs": {str(n): x for n, x in found.items() if isinstance(x, float) and math.isfinite(x)},
-        "dropped": {str(n): f"{x.kind}: {x.message}" for n, x in found.items() if not isinstance(x, float)},
+        "dropped": {str(n): f"{x.kind}: {x.message}" for n, x in faults.items() if n not in busy},
+        "missed": list(busy), "why": next((x.message for x in busy.values()), ""),
         "seconds": time.monotonic() - started,
-    }
+    }  # fmt: skip
     run.book.event(step, "final", body)
     run.notify(run, "final")
     return body

@@ -125,8 +125,9 @@ def conclude(finalists: Sequence[Finalist], margin: float, **facts: object) -> C
                           margin=margin, **facts)  # type: ignore[arg-type]  # fmt: skip
     best = max(proved, key=lambda f: f.ratio)
     high = best.high if math.isfinite(best.high) else None
+    where = "on hidden workloads, in fresh processes" if facts.get("kind") == "measured" else "of recorded times"
     return Conclusion(answer="faster", node=best.number, ratio=best.ratio, low=best.low, high=high, margin=margin,
-                      reason=f"{best.rounds} rounds on hidden workloads", finalists=tuple(finalists), **facts)  # type: ignore[arg-type]  # fmt: skip
+                      reason=f"{best.rounds} rounds {where}", finalists=tuple(finalists), **facts)  # type: ignore[arg-type]  # fmt: skip
 
 
 def _why(finalists: Sequence[Finalist], margin: float) -> str:

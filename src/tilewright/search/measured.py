@@ -131,7 +131,10 @@ class Measured:
     def _find(self, proposal: Proposal, checked: Checked) -> Kernel:
         """The candidate's files as the check read them; nothing else may be timed under its verdict."""
         made = self.book.verdict(checked.verdict).kernel
-        kernel = read(f"{made.path}::{made.entry}", made.language) if Path(made.path).exists() else made
+        path = Path(made.path)
+        if not path.exists():
+            written(proposal, path.parent, path.name)
+        kernel = read(f"{path}::{made.entry}", made.language)
         if kernel.sha256() != checked.kernel:
             raise KernelError(f"{made.path} is not what was checked any more", remedy="leave the run's folder alone")
         return kernel

@@ -16,7 +16,7 @@ import numpy
 from ..kernel import Kernel
 from ..measure.figure import fault
 from ..measure.floor import floor
-from ..measure.hand import Source, Turn
+from ..measure.hand import Source
 from ..measure.pairing import Lane, Pairing
 from ..measure.protocol import PROTOCOL
 from ..measure.protocol import Protocol as Rules
@@ -38,9 +38,9 @@ def _rules(name: str, least: int, most: int, seconds: float, turn: float) -> Rul
     return PROTOCOL.model_copy(update=changes)
 
 
-QUICK = _rules("quick", 5, 6, 3.0, 0.004)
-FULL = _rules("full", 10, 20, 5.0, 0.008)
-ROUND = _rules("round", 3, 4, 3.0, 0.004)
+QUICK = _rules("quick", 5, 6, 2.0, 0.003)
+FULL = _rules("full", 10, 20, 4.0, 0.006)
+ROUND = _rules("round", 3, 4, 2.0, 0.003)
 
 
 @dataclass(frozen=True)
@@ -55,31 +55,23 @@ class Pair:
         return math.log(float(numpy.median(self.ratios)))
 
 
-class Rough(Pairing):
-    """Keeps the calls of a disturbed block where too few undisturbed ones came together. ``bench`` may not, since it
-    states times; a search compares arms that take turns, and its last word (``finalists.py``) holds under any noise."""
-
-    def _block(self) -> None:
-        lanes = self.living()
-        turns: dict[str, list[Turn]] = {x.name: [] for x in lanes}
-        for lane in (*lanes, *reversed(lanes)):
-            if not lane.fault:
-                judged = int(self.rng.integers(lane.calls)) if self.rng.random() < self._share() else None
-                turns[lane.name].append(lane.hand.turn(lane.calls, self.protocol.settle_calls, judged))
-        for lane in lanes:
-            self._look(lane, turns[lane.name])
-        whole = [x for x in lanes if not x.fault]
-        clean = min((sum(sum(t.clean) for t in turns[x.name]) for x in whole), default=0)
-        for lane in whole:
-            rows = [r for t in turns[lane.name] for r in zip(t.times, t.inner, t.clean, strict=True)]
-            kept = [r for r in rows if r[2]] if clean >= self.protocol.calls_least else rows
-            lane.blocks.append([r[0] for r in kept])
-            lane.cross.append(float(numpy.median([r[1] for r in kept])))
+TRIES = 3
+"""How often a pair is timed anew where other work had the processors."""
 
 
 def pair(exam: Examination, problem: str, kernel: Kernel, yardstick: Kernel | None, workload: Workload, rules: Rules,
          tops: Any) -> Pair | Failure:  # fmt: skip
-    """Time ``kernel`` beside ``yardstick`` (None: the reference itself). Who goes first is drawn by coin."""
+    """Time ``kernel`` beside ``yardstick`` (None: the reference itself); again where the machine was too busy."""
+    for _ in range(TRIES):
+        found = _once(exam, problem, kernel, yardstick, workload, rules, tops)
+        if isinstance(found, Pair) or found.kind != "unstable":
+            break
+    return found
+
+
+def _once(exam: Examination, problem: str, kernel: Kernel, yardstick: Kernel | None, workload: Workload, rules: Rules,
+         tops: Any) -> Pair | Failure:  # fmt: skip
+    """Who goes first is drawn by coin."""
     held = Source(YARDSTICK, kernel=yardstick) if yardstick is not None else Source(YARDSTICK, problem=problem)
     sources = [Source(CANDIDATE, kernel=kernel), held]
     random.SystemRandom().shuffle(sources)
@@ -90,7 +82,7 @@ def pair(exam: Examination, problem: str, kernel: Kernel, yardstick: Kernel | No
             if not player.ready:
                 return _unready(source.name, player.wrong, player.unavailable)
         lanes = [Lane(p.name, stage.hand(p)) for p in stage.players]
-        run = Rough(lanes, rules, stage.judge, stage.feed.rng)
+        run = Pairing(lanes, rules, stage.judge, stage.feed.rng)
         run.run()
         return _outcome(run, stage, exam, rules, tops)
     finally:

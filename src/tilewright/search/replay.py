@@ -11,7 +11,7 @@ from .cascade import Checked, Timed
 from .limits import Limits
 from .run import Subject
 from .space import Space
-from .tree import BaseProposer, Context, Failure, Node, Proposal
+from .tree import BaseProposer, Context, Failure, Node, Proposal, Proposer
 
 
 def subject(space: Space) -> Subject:
@@ -20,13 +20,15 @@ def subject(space: Space) -> Subject:
                    entry="", start=space.entries[space.start].proposal)  # fmt: skip
 
 
-def proposers(space: Space) -> dict[str, SpaceProposer]:
+def proposers(space: Space) -> dict[str, Proposer]:
     """One for each proposer that took part in the record."""
     return {name: SpaceProposer(space, name) for name in space.proposers()}
 
 
 class SpaceProposer(BaseProposer):
     """Proposes what was recorded as proposed from the parent by ``name`` and is not in the tree yet, in any order."""
+
+    name = "recorded"
 
     def __init__(self, space: Space, name: str):
         self.space, self.label = space, name

@@ -265,7 +265,8 @@ class Proposer(Protocol):
     and what it used in ``spent``.
     """
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def begin(self, context: Context) -> None:
         """Called once a process, before all else, with the root as the parent."""

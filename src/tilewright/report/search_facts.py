@@ -1,0 +1,134 @@
+"""What a report of a search says, as data: what each skill and each step gave, what it cost, what was predicted."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import Counter
+from dataclasses import dataclass
+
+from ..search.finalists import Conclusion
+from ..search.tree import Node, Tree
+
+
+@dataclass(frozen=True)
+class Skill:
+    """How often something was tried and what came of it. ``gain``: median ratio over the parent where it was right."""
+
+    name: str
+    tried: int
+    right: int
+    faster: int
+    gain: float | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One edge on the way to the winner: ``gain`` is its ratio over its parent, ``share`` its part of the whole gain."""
+
+    number: int
+    what: str
+    gain: float
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Without:
+    """A tried version that differs from the winner in one parameter alone, and how much slower it was."""
+
+    parameter: str
+    value: object
+    instead: object
+    number: int
+    ratio: float | None
+    loss: str
+
+
+def gain(tree: Tree, node: Node) -> float | None:
+    """Ratio over the parent, where both were timed."""
+    before = tree[node.parent].timing if node.parent is not None else None
+    return None if before is None or node.timing is None or not node.ok else node.timing.ratio / before.ratio
+
+
+def what(node: Node) -> str:
+    p = node.proposal
+    return ": ".join(x for x in (p.proposer, p.title or p.skill) if x)
+
+
+def skills(tree: Tree) -> list[Skill]:
+    """By proposer and skill, the most useful first."""
+    groups: dict[str, list[Node]] = {}
+    for n in tree:
+        if n.parent is not None:
+            groups.setdefault(": ".join(x for x in (n.proposal.proposer, n.proposal.skill) if x), []).append(n)
+    found = []
+    for name, many in groups.items():
+        gains = [g for n in many if (g := gain(tree, n)) is not None]
+        found.append(Skill(name, len(many), sum(n.ok for n in many), sum(g > 1 for g in gains),
+                           statistics.median(gains) if gains else None))  # fmt: skip
+    return sorted(found, key=lambda s: (-(s.gain or 0), s.name))
+
+
+def way(tree: Tree, number: int | None) -> list[Step]:
+    """The edges from the start to a node."""
+    if number is None:
+        return []
+    line = tree.lineage(number)
+    whole = sum((b.score or 0.0) - (a.score or 0.0) for a, b in itertools.pairwise(line))
+    steps = []
+    for a, b in itertools.pairwise(line):
+        one = (b.score or 0.0) - (a.score or 0.0)
+        steps.append(Step(b.number, what(b), gain(tree, b) or 1.0, one / whole if whole else None))
+    return steps
+
+
+def ablation(tree: Tree, number: int | None) -> list[Without]:
+    """For each parameter of a node: the fastest tried version in which that one alone is another."""
+    if number is None:
+        return []
+    winner = tree[number]
+    mine, found = winner.proposal.parameters, []
+    for name, value in mine.items():
+        others = [n for n in tree if {k for k in mine if n.proposal.parameters.get(k) != mine[k]} == {name}
+                  and set(n.proposal.parameters) == set(mine)]  # fmt: skip
+        if not others:
+            continue
+        best = max(others, key=lambda n: n.score if n.score is not None else float("-inf"))
+        ratio = best.timing.ratio if best.ok and best.timing else None
+        before = winner.timing.ratio if winner.timing else 1.0
+        loss = (
+            f"{100 * (1 - ratio / before):.1f}% slower" if ratio else best.failure.kind if best.failure else "not timed"
+        )
+        found.append(Without(name, value, best.proposal.parameters[name], best.number, ratio, loss))
+    return found
+
+
+def predictions(tree: Tree) -> list[tuple[float, float, str]]:
+    """Predicted and measured gain over the parent, where both are known."""
+    return [(n.proposal.predicted, g, f"#{n.number} {what(n)}") for n in tree
+            if n.proposal.predicted and n.proposal.predicted > 0 and (g := gain(tree, n)) is not None]  # fmt: skip
+
+
+def failures(tree: Tree) -> list[tuple[str, int, str]]:
+    """Kind, how many, and an example."""
+    counted = Counter(n.failure.kind for n in tree if n.failure is not None)
+    example = {n.failure.kind: f"#{n.number}: {n.failure.message}" for n in tree if n.failure is not None}
+    return [(kind, number, example[kind]) for kind, number in counted.most_common()]
+
+
+def prices(conclusion: Conclusion) -> list[tuple[str, str]]:
+    """Cost, and cost for each per cent of the proved gain (its lower bound); the latter only where something was gained."""
+    c = conclusion.cost
+    parts = [
+        ("wall time", c.seconds, "s"),
+        ("GPU time", c.gpu_seconds, "s"),
+        ("tokens", c.tokens, ""),
+        ("money", c.money, ""),
+    ]
+    cents = 100 * ((conclusion.low or 1.0) - 1.0) if conclusion.answer == "faster" else 0.0
+    found = []
+    for name, amount, unit in parts:
+        if amount:
+            each = f", {amount / cents:.3g} {unit}".rstrip() + " for each per cent gained" if cents > 0 else ""
+            found.append((name, f"{amount:.4g} {unit}".rstrip() + each))
+    return found
