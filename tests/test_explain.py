@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tilewright.cli import run
 from tilewright.errors import KernelError, UserError
-from tilewright.explain import ceilings, explain
-from tilewright.explain.facts import Access, Launch
+from tilewright.explain import ceilings, explain, torch_work
+from tilewright.explain.facts import Access, Intermediate, Launch, TorchOp
 from tilewright.explain.obstacles import of_all, of_launch
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "01_softmax"
@@ -57,10 +58,77 @@ def test_errors_say_what_to_do(options: list[str], words: str, capsys: pytest.Ca
     assert words in " ".join(capsys.readouterr().err.split())
 
 
-def test_only_triton() -> None:
+def test_other_languages_are_refused() -> None:
     folder = EXAMPLE.parent / "03_native"
-    with pytest.raises(KernelError, match="no Triton kernel"):
+    with pytest.raises(KernelError, match="is written in native"):
         explain(str(folder / "problem.py"), str(folder / "right.c"))
+
+
+def test_one_element_in_words() -> None:
+    x = explain(PROBLEM, RIGHT, dims={"M": 8, "N": 100})
+    assert re.fullmatch(
+        r"out\[1,1\] = exp\(x\[1,1\] - max_{j<\d+} x\[1,j\]\)/\(sum_{k<\d+} exp\(x\[1,k\] - max_{j<\d+} x\[1,j\]\)\)",
+        x.formula,
+    )
+
+
+ATTENTION = """
+import torch
+from tilewright.task import Contract, Dim, Task, TensorSpec
+TASK = Task(reference=lambda q, k: torch.softmax(q @ k.T, -1) @ k, inputs={"q": TensorSpec("M D"), "k": TensorSpec("N D")},
+            outputs={"o": TensorSpec("M D")}, dims={"M": Dim(1, 512), "N": Dim(1, 512), "D": Dim(1, 64)},
+            workloads=[{"M": 64, "N": 96, "D": 16}], contract=Contract())
+"""
+IN_TORCH = """
+import torch
+def kernel(q, k):
+    s = q @ k.T
+    e = torch.exp(s - s.amax(-1, keepdim=True))
+    p = e.div_(e.sum(-1, keepdim=True))
+    return p @ k
+"""
+
+
+def test_torch_operations(tmp_path: Path) -> None:
+    (tmp_path / "problem.py").write_text(ATTENTION)
+    (tmp_path / "k.py").write_text(IN_TORCH)
+    x = explain(str(tmp_path / "problem.py"), f"{tmp_path / 'k.py'}::kernel")
+    assert x.launches == ()
+    first = x.operations[0]
+    assert (first.name, first.where, first.shape) == ("mm", "k.py:4", "64x96")
+    assert (first.read, first.written) == (4 * 16 * (64 + 96), 4 * 64 * 96)
+    assert first.flops == 2 * 64 * 96 * 16
+    assert [o.name for o in x.operations] == ["mm", "amax", "sub", "exp", "sum", "div_", "mm"]
+    scores = next(i for i in x.intermediates if i.made == "mm at k.py:4")
+    assert (scores.bytes, scores.shape, scores.read) == (4 * 64 * 96, "64x96", ("amax at k.py:5", "sub at k.py:5"))
+    assert not any(i.made.startswith("mm at k.py:7") for i in x.intermediates), "the result is no intermediate"
+    said = " ".join(x.obstacles)
+    assert "intermediate tensors go through memory" in said
+    assert "7 torch operations, none fused with another" in said
+    assert "torch operations ask for" in said
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_nothing_is_cut_off(
+    tmp_path: Path, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    (tmp_path / "problem.py").write_text(ATTENTION)
+    (tmp_path / "k.py").write_text(IN_TORCH)
+    assert run(["explain", str(tmp_path / "problem.py"), f"{tmp_path / 'k.py'}::kernel"]) == 0
+    out = capsys.readouterr().out
+    assert "k.py:4" in out
+    assert "in memory between steps: 64x96 float32 (24 KiB), made by mm at k.py:4" in " ".join(out.split())
+    assert run(["explain", PROBLEM, RIGHT, "--dims", "M=8,N=100"]) == 0
+    out += capsys.readouterr().out
+    assert "load x_ptr float32" in out
+    assert "…" not in out
+    assert max(map(len, out.splitlines()[2:])) <= max(width, 100)
+
+
+def test_bytes_of_what_is_repeated_by_a_stride_of_zero() -> None:
+    assert torch_work.nbytes([0, 0, [64, 32], [1, 0], "float16"]) == 128
+    assert torch_work.nbytes([0, 0, [0, 32], [0, 1], "float16"]) == 0
 
 
 def test_unknown_dims() -> None:
@@ -122,9 +190,19 @@ def test_each_obstacle(x: Launch, words: str) -> None:
     assert of_launch(launch(access()), 132) == ()
 
 
-def test_obstacles_over_all_launches() -> None:
-    assert of_all((launch(),), 8192, {}) == ()
-    found = " ".join(of_all((launch(), launch()), 8192, {"sum at k.py:9": 1}))
-    assert "2 times the bytes" in found
+def operation(**changes: object) -> TorchOp:
+    base = {"name": "sum", "where": "k.py:9", "shape": "4", "dtype": "float32", "times": 1, "read": 0, "written": 0,
+            "flops": 0}  # fmt: skip
+    return TorchOp(**{**base, **changes})
+
+
+def test_obstacles_over_all_steps() -> None:
+    assert of_all((launch(),), 8192, (), ()) == ()
+    found = " ".join(of_all((launch(), launch()), 8192, (operation(),), ()))
+    assert "launches and torch operations ask for 2 times the bytes" in found
     assert "2 launches" in found
     assert "sum at k.py:9" in found
+    left = Intermediate(bytes=4096, shape="32x32", dtype="float32", made="mm at k.py:3", read=("exp at k.py:4",))
+    alone = " ".join(of_all((), 8192, (operation(times=3),), (left,)))
+    assert "1 intermediate tensor goes through memory (4 KiB), the largest 32x32 float32, made by mm at k.py:3" in alone
+    assert "3 torch operations" in alone

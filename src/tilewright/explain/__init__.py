@@ -13,23 +13,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import KernelError, UserError
+from ..errors import KernelError, TilewrightError, UserError
+from ..ir.domains.symbolic_text import TOO_LARGE
 from ..kernel import read
 from ..kernel.languages._facade import H200
 from ..prove import sizes
 from ..prove.case import Case, Recipe
+from ..prove.child.algebra_session import AlgebraSession
 from ..prove.child.session import Outcome
 from ..prove.examination import Examination
 from ..prove.examine import open_task
 from ..prove.gates import rounding
 from ..prove.gates._launches import computed, short
+from ..prove.traced_calls import recipes
 from ..task.task import itemsize
 from ..task.tensors import TensorSpec, evaluate
-from . import obstacles
-from .facts import Access, Explained, Launch
+from . import obstacles, torch_work
+from .facts import Access, Explained, Launch, TorchOp
 from .occupancy import occupancy, resident
 
 BIGGEST = 256 << 20
+FORMULA_S = 20.0
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 __all__ = ["Explained", "ceilings", "explain"]
@@ -52,21 +56,22 @@ def explain(
 ) -> Explained:
     """Facts about ``kernel`` at ``dims`` (those of the task's first workload for what is not given).
 
-    Raises UserError for unknown or unlawful dims, KernelError where the kernel fails or isn't Triton."""
+    Raises UserError for unknown or unlawful dims, KernelError where the kernel fails or is neither Triton nor torch."""
     source = read(kernel)
-    if source.language != "triton":
-        raise KernelError(f"'{kernel}' is no Triton kernel", remedy="only launches of Triton kernels can be explained")
+    if source.language not in ("triton", "torch"):
+        raise KernelError(f"'{kernel}' is written in {source.language}",
+                          remedy="launches of Triton kernels and torch operations can be explained")  # fmt: skip
     sheet, session = open_task(problem, overrides=overrides, reference=reference, sandbox=sandbox)
     exam = Examination(sheet, source, session, seed=0, sandbox=sandbox)
     try:
         case = exam.make(_recipe(exam, dict(dims or {}), dtype))
-        outcome = exam.run(case, binary=True, trace=True)
+        outcome = exam.run(case, binary=source.language == "triton", trace=True)
         if outcome.trouble is not None:
             raise KernelError(
                 f"the kernel gives no result at {case}: {outcome.trouble}", where=outcome.trouble.where or None
             )
         launches = computed(outcome)
-        if not launches:
+        if not launches and source.language == "triton":
             raise KernelError("the kernel launches nothing", remedy="check that the entry calls a @triton.jit function")
         return _explained(exam, case, outcome, launches)
     finally:
@@ -100,9 +105,11 @@ def _explained(exam: Examination, case: Case, outcome: Outcome, notes: list[dict
     launches = tuple(_launch(n) for n in notes)
     compulsory, by = _compulsory(exam, case, outcome)
     launches = tuple(x.model_copy(update={"obstacles": obstacles.of_launch(x, H200.multiprocessors)}) for x in launches)
-    flops, flops_by = _flops(exam, case, launches)
+    work = torch_work.operations(outcome.trace or {})
+    left = torch_work.intermediates(outcome.trace or {})
+    flops, flops_by = _flops(exam, case, launches, work)
     slow, fast = compulsory / top["copy"], flops / top["matmul_bf16"]
-    ops = _torch(outcome)
+    ops = {f"{x.name} at {x.where}": x.times for x in work}
     return Explained(
         kernel=exam.kernel.path,
         task=exam.sheet.name,
@@ -114,15 +121,18 @@ def _explained(exam: Examination, case: Case, outcome: Outcome, notes: list[dict
         compulsory_by=by,
         flops=flops,
         flops_by=flops_by,
-        read=sum(x.read for x in launches),
-        written=sum(x.written for x in launches),
+        read=sum(x.read for x in launches) + sum(x.read for x in work),
+        written=sum(x.written for x in launches) + sum(x.written for x in work),
         intensity=flops / compulsory if compulsory else 0.0,
         ridge=top["matmul_bf16"] / top["copy"],
         bound="memory" if slow >= fast else "tensor cores",
         floor=max(slow, fast),
         torch_ops=ops,
+        operations=work,
+        intermediates=left,
+        formula=formula(exam),
         launches=launches,
-        obstacles=obstacles.of_all(launches, compulsory, ops),
+        obstacles=obstacles.of_all(launches, compulsory, work, left),
         notes=_notes(exam, outcome, launches),
     )
 
@@ -136,44 +146,33 @@ def _compulsory(exam: Examination, case: Case, outcome: Outcome) -> tuple[int, s
     return given + sum(t.numel() * t.element_size() for t in outcome.outputs.values()), "inputs once, outputs once"
 
 
-def _flops(exam: Examination, case: Case, launches: tuple[Launch, ...]) -> tuple[int, str]:
+def _flops(exam: Examination, case: Case, launches: tuple[Launch, ...],
+           work: tuple[TorchOp, ...]) -> tuple[int, str]:  # fmt: skip
     if exam.sheet.work is not None and exam.sheet.work.flops:
         return evaluate(exam.sheet.work.flops, {**case.dims, "itemsize": 1}), "stated by the task"
-    return sum(x.dot_flops for x in launches), "dots of the launches"
+    if not work:
+        return sum(x.dot_flops for x in launches), "dots of the launches alone"
+    said = "dots of the launches and torch's operations" if launches else "torch's operations"
+    return sum(x.dot_flops for x in launches) + sum(x.flops for x in work), said
 
 
-def _torch(outcome: Outcome) -> dict[str, int]:
-    """Torch operations that move data, with their lines, and how often each ran."""
-    found: dict[str, int] = {}
-    for step in (outcome.trace or {}).get("steps", ()):
-        if "op" in step and _works(step["op"]):
-            name = f"{step['op'].removeprefix('aten.').partition('.')[0]} at {short(step['where'])}"
-            found[name] = found.get(name, 0) + 1
-    return found
-
-
-def _works(name: str) -> bool:
-    """Whether a torch operation moves data (views and allocations don't)."""
-    idle = (
-        "empty",
-        "view",
-        "as_strided",
-        "detach",
-        "transpose",
-        "permute",
-        "expand",
-        "slice",
-        "select",
-        "unsqueeze",
-        "squeeze",
-        "alias",
-        "reshape",
-        "t.default",
-        "_local_scalar",
-        "unbind",
-        "split",
-    )
-    return not any(name.removeprefix("aten.").startswith(i) for i in idle)
+def formula(exam: Examination) -> str:
+    """One element of the first float result in words, at small sizes; empty where it can't be told."""
+    child = None
+    try:
+        case = exam.make(next(iter(recipes(exam))))
+        outcome = exam.run(case, trace=True)
+        name, out = next((n, t) for n, t in outcome.outputs.items() if t.is_floating_point() and t.numel())
+        child = AlgebraSession(exam.kernel, limits=exam.limits, sandbox=exam.sandbox)
+        child.pair(outcome.trace or {}, outcome.trace or {}, case.tensors, FORMULA_S)
+        index = [min(1, n - 1) for n in out.shape]
+        text = child.words(case.tensors, name, index, own=True).text
+    except (TilewrightError, StopIteration):
+        return ""
+    finally:
+        if child is not None:
+            child.close()
+    return f"{name}[{','.join(map(str, index))}] = {text}" if text and TOO_LARGE not in text else ""
 
 
 def _launch(n: dict[str, Any]) -> Launch:
@@ -227,8 +226,6 @@ def _access(n: dict[str, Any], a: dict[str, Any], made: dict[str, Any]) -> Acces
 
 def _notes(exam: Examination, outcome: Outcome, launches: tuple[Launch, ...]) -> tuple[str, ...]:
     notes = []
-    if _torch(outcome) and not (exam.sheet.work and exam.sheet.work.flops):
-        notes.append("what torch computes beside the launches is in none of these numbers but the bytes that must move")
     if outcome.tuned:
         notes.append("the kernel is tuned: the first of its configurations is explained")
     for x in launches:

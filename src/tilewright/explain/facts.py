@@ -23,6 +23,30 @@ class Access(Model):
     repeats: float = 0.0
 
 
+class TorchOp(Model):
+    """A torch operation of one line, ``times`` run. ``read`` and ``written``: bytes of its tensors, each once; ``flops``
+    by the sizes of its tensors (a matrix product's; else a few an element)."""
+
+    name: str
+    where: str
+    shape: str
+    dtype: str
+    times: int
+    read: int
+    written: int
+    flops: int
+
+
+class Intermediate(Model):
+    """A tensor that one step leaves in memory for another: ``made`` by, ``read`` by."""
+
+    bytes: int
+    shape: str
+    dtype: str
+    made: str
+    read: tuple[str, ...]
+
+
 class Launch(Model):
     """One launch. ``occupancy``: share of a multiprocessor's warps that can be resident, ``limited_by`` what bounds it;
     ``waves``: how often the grid fills the card; ``obstacles``: what stands in the way, most costly first."""
@@ -52,7 +76,9 @@ class Launch(Model):
 class Explained(Model):
     """A kernel before a task at one size. ``compulsory``: bytes that any kernel must move (the task's own word, or
     inputs once and outputs once); ``flops``: the task's word, or those of the kernel's dots; ``intensity``: flops a
-    byte; ``ridge``: where the card's memory and tensor cores balance; ``floor``: seconds by the tighter of both."""
+    byte; ``ridge``: where the card's memory and tensor cores balance; ``floor``: seconds by the tighter of both;
+    ``operations``: torch's, beside the launches or instead of them; ``intermediates``: what steps leave in memory for
+    each other; ``formula``: one element of the result in words."""
 
     kernel: str
     task: str
@@ -71,6 +97,9 @@ class Explained(Model):
     bound: str
     floor: float
     torch_ops: dict[str, int]
+    operations: tuple[TorchOp, ...] = ()
+    intermediates: tuple[Intermediate, ...] = ()
+    formula: str = ""
     launches: tuple[Launch, ...]
     obstacles: tuple[str, ...]
     notes: tuple[str, ...] = ()

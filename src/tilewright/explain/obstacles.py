@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .facts import Access, Launch
+from .facts import Access, Intermediate, Launch, TorchOp
 
 FULL_WIDTH = 16  # bytes that a thread can move at once
 NOTABLE = 0.05  # share of the launch's traffic below which an access is not worth a word
@@ -89,17 +89,42 @@ def places(accesses: list[Access]) -> str:
     return "; ".join(f"{kind} of '{name}' at {file}:{', '.join(where)}" for (kind, name, file), where in lines.items())
 
 
-def of_all(launches: tuple[Launch, ...], compulsory: int, ops: dict[str, int]) -> tuple[str, ...]:
-    """Obstacles that show over all launches together."""
+def of_all(launches: tuple[Launch, ...], compulsory: int, work: tuple[TorchOp, ...],
+           left: tuple[Intermediate, ...]) -> tuple[str, ...]:  # fmt: skip
+    """Obstacles that show over all steps together."""
     out = []
-    moved = sum(x.read + x.written for x in launches)
+    moved = sum(x.read + x.written for x in launches) + sum(x.read + x.written for x in work)
     if compulsory and moved > 1.3 * compulsory:
-        out.append(f"the launches ask for {moved / compulsory:.3g} times the bytes that must be moved")
+        who = (
+            "the launches ask"
+            if not work
+            else "launches and torch operations ask"
+            if launches
+            else "torch operations ask"
+        )
+        out.append(f"{who} for {moved / compulsory:.3g} times the bytes that must be moved")
     if len(launches) > 1:
         out.append(f"{len(launches)} launches: what one hands to the next goes through memory, each costs microseconds")
-    if ops:
-        names = ", ".join(sorted(ops)[:4])
+    if left and sum(i.bytes for i in left) > NOTABLE * compulsory:
+        out.append(_left(left))
+    times = sum(x.times for x in work)
+    if times and launches:
+        names = ", ".join(sorted(f"{x.name} at {x.where}" for x in work)[:4])
         out.append(
             f"torch works beside the launches ({names}): each operation is a launch and a pass over memory of its own"
         )
+    elif times > 1:
+        out.append(
+            f"{times} torch operations, none fused with another: each is a launch and a pass over memory of its own"
+        )
     return tuple(out)
+
+
+def _left(left: tuple[Intermediate, ...]) -> str:
+    """The tensors that steps leave in memory for each other."""
+    total, first = sum(i.bytes for i in left), left[0]
+    count = f"{len(left)} intermediate tensors go" if len(left) > 1 else "1 intermediate tensor goes"
+    return (
+        f"{count} through memory ({total / 2**10:.4g} KiB), the largest {first.shape} {first.dtype}, made by {first.made}, "
+        f"read by {', '.join(first.read[:3])}"
+    )

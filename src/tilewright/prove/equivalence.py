@@ -116,9 +116,15 @@ class Pair:
             self.stores = {n: replay.stores.get(p[0], "") for n, p in trace["outputs"].items()}
         return out
 
-    def elements(self, inputs: Mapping[str, torch.Tensor]) -> Elements:
-        """Both as terms on one set of inputs. Raises Unsupported where either can't be followed."""
-        return Elements(self.both, inputs)
+    def elements(self, inputs: Mapping[str, torch.Tensor], alone: bool = False) -> Elements:
+        """Both (``alone``: the kernel on both sides) as terms on one set of inputs. Raises Unsupported where either
+        can't be followed."""
+        return Elements(self.kernel_alone if alone else self.both, inputs)
+
+    def kernel_alone(self, domain: Domain, floats: Mapping[str, Any]) -> tuple[dict[str, Value], dict[str, Value]]:
+        """The kernel's results, twice."""
+        out = self.run(self.kernel, domain, self.values(domain, floats), True)
+        return out, out
 
     def bound(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
         """The kernel's float results without roundings, each with a bound on what its roundings do to it."""

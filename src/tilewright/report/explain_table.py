@@ -11,6 +11,11 @@ from ..explain.facts import Explained, Launch
 from .terminal import console
 
 WIDE = 16
+LEGEND = (
+    "asked: how often each element is; at once: bytes that a thread moves (16 is most); used: share of the memory "
+    "fetched; masked: lanes that a mask switches off; ?: not known"
+)
+MOST_ROWS, MOST_LEFT = 24, 4
 
 
 def show(x: Explained) -> None:
@@ -25,19 +30,21 @@ def show(x: Explained) -> None:
     top.add_column(style="bold", no_wrap=True)
     top.add_column(overflow="fold")
     top.add_row("must move", f"{size(x.compulsory)} ({x.compulsory_by})")
-    top.add_row(
-        "asks for", f"{size(x.read)} read, {size(x.written)} written by {_many(len(x.launches), 'launch', 'launches')}"
-    )
+    top.add_row("asks for", f"{size(x.read)} read, {size(x.written)} written by {_who(x)}")
     top.add_row(
         "operations",
         f"{number(x.flops)} ({x.flops_by}), {x.intensity:.3g} a byte; memory and tensor cores balance at {x.ridge:.0f}",
     )
     top.add_row("floor", f"{seconds(x.floor)} on an {x.card}, bound by {x.bound} (ceilings measured {x.measured})")
-    if x.torch_ops:
-        top.add_row("torch", ", ".join(sorted(x.torch_ops)))
+    if x.formula:
+        top.add_row("computes", x.formula)
     out.print(Padding(top, (0, 0, 0, 2)))
+    if x.operations:
+        _torch(out, x)
     for i, launch in enumerate(x.launches, 1):
         _launch(out, i, launch)
+    if x.launches:
+        out.print(Padding(Text(LEGEND, style="dim"), (0, 0, 0, 2)))
     every = [
         *((f"launch {i}", o) for i, launch in enumerate(x.launches, 1) for o in launch.obstacles),
         *(("overall", o) for o in x.obstacles),
@@ -62,24 +69,18 @@ def _launch(out: Console, number_: int, x: Launch) -> None:
     if x.registers:
         limit = f" (limited by {x.limited_by})" if x.occupancy < 1 else ""
         spills = f"{x.spills} bytes spilled" if x.spills else "no spills"
-        head.append(f"; {x.warps} warps, {x.registers} registers a thread, {spills}, {size(x.shared)} shared")
-        head.append(f"; occupancy {x.occupancy:.0%}{limit}, {x.waves:.2g} waves")
+        out.print(head, soft_wrap=True)
+        facts = f"{x.warps} warps, {x.registers} registers a thread, {spills}, {size(x.shared)} shared"
+        head = Text(f"  {facts}; occupancy {x.occupancy:.0%}{limit}, {x.waves:.2g} waves")
     out.print(head, soft_wrap=True)
     t = Table(box=None, pad_edge=False, header_style="dim")
-    for name, right in (
-        ("line", False),
-        ("access", False),
-        ("bytes", True),
-        ("each asked", True),
-        ("bytes a thread", True),
-        ("of fetched used", True),
-        ("masked off", True),
-    ):
-        t.add_column(name, justify="right" if right else "left", no_wrap=True)
+    for name in ("line", "access", "bytes", "asked", "at once", "used", "masked"):
+        right = name not in ("line", "access")
+        t.add_column(name, justify="right" if right else "left", no_wrap=right, overflow="fold")
     for a in x.accesses:
         t.add_row(
             a.where,
-            f"{a.kind} {a.argument} ({a.dtype})",
+            f"{a.kind} {a.argument} {a.dtype}",
             size(a.bytes),
             f"{a.repeats:.3g}x" if a.repeats else "",
             Text(str(a.width or "?"), style="yellow" if a.width and a.width < WIDE else ""),
@@ -92,8 +93,35 @@ def _launch(out: Console, number_: int, x: Launch) -> None:
     out.print(Padding(t, (0, 0, 0, 2)))
     if x.dot_flops:
         cores = f"on tensor cores ({', '.join(x.tensor_cores)})" if x.tensor_cores else "without tensor cores"
-        out.print(Text(f"  dots      {number(x.dot_flops)} operations {cores}"))
-    out.print(Text(f"  rounding  {x.rounding}"), soft_wrap=True)
+        out.print(Text(f"  dots: {number(x.dot_flops)} operations {cores}"))
+    out.print(Padding(Text(f"rounding: {x.rounding}"), (0, 0, 0, 2)))
+
+
+def _who(x: Explained) -> str:
+    times = sum(o.times for o in x.operations)
+    parts = [_many(len(x.launches), "launch", "launches")] * bool(x.launches)
+    parts += [_many(times, "torch operation", "torch operations")] * bool(times)
+    return " and ".join(parts) or "nothing"
+
+
+def _torch(out: Console, x: Explained) -> None:
+    """Torch operations line by line, and what they leave in memory for each other."""
+    out.print(Text("\ntorch operations", style="bold"))
+    t = Table(box=None, pad_edge=False, header_style="dim")
+    for name, right in (("line", False), ("operation", False), ("result", False), ("read", True), ("written", True),
+                        ("operations", True)):  # fmt: skip
+        t.add_column(name, justify="right" if right else "left", overflow="fold")
+    for o in x.operations[:MOST_ROWS]:
+        times = f" x{o.times}" if o.times > 1 else ""
+        t.add_row(o.where, f"{o.name}{times}", f"{o.shape} {o.dtype}", size(o.read), size(o.written), number(o.flops))
+    out.print(Padding(t, (0, 0, 0, 2)))
+    if len(x.operations) > MOST_ROWS:
+        out.print(Text(f"  and {len(x.operations) - MOST_ROWS} more, see --json", style="dim"))
+    for i in x.intermediates[:MOST_LEFT]:
+        out.print(Padding(Text(f"in memory between steps: {i.shape} {i.dtype} ({size(i.bytes)}), made by {i.made}, read by "
+                               f"{', '.join(i.read[:3])}"), (0, 0, 0, 2)))  # fmt: skip
+    if len(x.intermediates) > MOST_LEFT:
+        out.print(Text(f"  and {_many(len(x.intermediates) - MOST_LEFT, 'smaller one', 'smaller ones')}", style="dim"))
 
 
 def _many(n: int, one: str, several: str) -> str:

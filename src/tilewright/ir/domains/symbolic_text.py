@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .constants import number
 from .symbolic import Node
 
-LONGEST = 240
+LONGEST = 400
 DEEPEST = 24
 TOO_LARGE = "(a term too large to show)"
 FOLDED = 3

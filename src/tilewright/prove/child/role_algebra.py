@@ -79,7 +79,7 @@ class Role:
         assert self.pair is not None
         at = head["output"], tuple(head["index"])
         try:
-            elements = self.pair.elements(bundles[0].tensors(copy=True))
+            elements = self.pair.elements(bundles[0].tensors(copy=True), alone=head["own"])
             words = Words(elements.formula(*at)) if head["own"] else elements.words(*at)
         except Unsupported as e:
             return {"text": "", "where": "", "reason": e.what}, []
