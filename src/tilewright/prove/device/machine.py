@@ -55,7 +55,7 @@ class Device:
 def given(limits: Limits, kind: str, without: tuple[str, ...], visible: str) -> DeviceLimits:
     """What a child on a device may use."""
     environment = {"CUDA_VISIBLE_DEVICES": visible, "TW_DEVICE": kind, "TW_DEVICE_SHARE": SHARE,
-                   "CUDA_CACHE_DISABLE": "0", "CUDA_MODULE_LOADING": "LAZY"}  # fmt: skip
+                   "PYTORCH_NVML_BASED_CUDA_CHECK": "0", "CUDA_MODULE_LOADING": "LAZY"}  # fmt: skip
     device = {"environment": environment, "local_sockets": True, "without": list(without)}
     plain = {f: getattr(limits, f) for f in Limits.__dataclass_fields__}
     return replace(DeviceLimits(**plain, device=device), memory_bytes=max(limits.memory_bytes, HOST_BYTES),

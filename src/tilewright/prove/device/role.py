@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from ...errors import EnvironmentProblem
 from ...kernel.languages import _cuda_extension, _facade
 from ...task import tree
 from ..child import role_kernel
@@ -56,6 +57,8 @@ class Role(role_kernel.Role):
         if self.device.type == "cpu":
             _facade.install = lambda *a: None  # host memory in a device's place, for tests: nothing pretends
         else:
+            if not torch.cuda.is_available():  # else the façade would go up, and host memory pass for the device
+                raise EnvironmentProblem("the device is gone", remedy="does 'nvidia-smi' work?")
             torch.backends.cudnn.allow_tf32 = False  # as for matrix products: who wants it says so
             torch.cuda.set_per_process_memory_fraction(float(os.environ.get("TW_DEVICE_SHARE", "0.9")))
         if bundles:
