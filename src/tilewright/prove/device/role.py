@@ -105,7 +105,7 @@ class Role(role_kernel.Role):
         """Call once. Options beside those of ``role_kernel``: ``mode``, ``only``, ``salt`` (what launches do), ``stream``
         (``calls.on_stream``), ``graph`` (capture on other inputs, replay on these), ``far`` (stretch first axes)."""
         arena = self._arena(head, bundles[0])
-        tensors = arena.tensors()
+        tensors = self._tensors_of(arena, head)
         upstream = self._upstream(bundles, head)
         self._prepare(head)
         inputs = self._inputs(head, tensors)
@@ -143,6 +143,17 @@ class Role(role_kernel.Role):
         if head.get("held"):
             self.arena = arena
         return arena
+
+    def _tensors_of(self, arena: Arena, head: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """The inputs; those of the call before under their old names and objects, where its memory is used again."""
+        if head.get("held") == "again" and self.held:
+            for t in self.held.values():
+                torch.autograd.graph.increment_version(t)
+            return self.held
+        tensors = arena.tensors()
+        if head.get("held"):
+            self.held = tensors
+        return tensors
 
     def _upstream(self, bundles: list[Bundle], head: dict[str, Any]) -> dict[str, torch.Tensor]:
         """Incoming gradients."""
