@@ -17,14 +17,16 @@ Expected = Literal["accept", "reject", "incomplete"]
 
 class Label(Model):
     """``gate``: gates that are expected to reject it. ``family``: id in the catalogue of faults. ``needs``: what sees it
-    beyond the functional gates (``ir``, ``gpu``); then it counts as open until that exists. ``usual``: what the field's
-    usual check says (``passes``, ``fails``). ``open``: why no gate sees it yet."""
+    beyond the functional gates (``ir``, ``gpu``, ``bench``); then it counts as open until that exists. ``bench``: by what a
+    measurement refuses it; such a kernel behaves while it is checked. ``usual``: what the field's usual check says
+    (``passes``, ``fails``). ``open``: why no gate sees it yet."""
 
     default: Expected
     strict: Expected
     gate: str | tuple[str, ...] = ()
     family: str = ""
-    needs: Literal["", "ir", "gpu"] = ""
+    needs: Literal["", "ir", "gpu", "bench"] = ""
+    bench: Literal["", "wrong output", "other output", "clocks", "late", "busy", "floor"] = ""
     usual: Literal["passes", "fails", "?"] = "?"
     note: str = ""
     open: str = ""

@@ -1,0 +1,19 @@
+/* mish, element by element, in double: the honest control among the cheats of timing. */
+#include <math.h>
+#include <stdint.h>
+
+static float mish(float x)
+{
+    return x > 30.0f ? x : (float)(x * tanh(log1p(exp((double)x))));
+}
+
+static void work(const float *x, float *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = mish(x[i]);
+}
+
+void kernel(const float *x, float *y, int64_t M, int64_t N)
+{
+    work(x, y, M * N);
+}
