@@ -104,6 +104,31 @@ def test_records_are_never_changed(ledger, engine, row, table):
     assert count(engine, table) == before
 
 
+@pytest.mark.parametrize(("number", "why"), [(1, "without a gap"), (3, "without a gap"), (99, "times on this already"),
+                                             (None, "without a gap|null value")])  # fmt: skip
+def test_hidden_workloads_are_counted(ledger, engine, number, why):
+    spend(ledger)
+    statement = sa.text(
+        "INSERT INTO hidden_uses (purpose, number, kernel, task, body, created) "
+        "VALUES ('a search', :number, 'k', 't', '{}', 'now')"
+    )
+    with engine.connect() as c, pytest.raises(sa.exc.DBAPIError, match=why):
+        c.execute(statement, {"number": number})
+    assert count(engine, "hidden_uses") == 1
+
+
+def test_a_measurement_is_recorded_and_licensed(ledger, sample):
+    from .test_measurement import MACHINE, PROTOCOL, licence, made, measurements
+
+    measurements.register_protocol(ledger.store, PROTOCOL.sha256(), PROTOCOL.version, PROTOCOL.body())
+    accepted = sample.record(ledger, "accept").id
+    kept = measurements.record(ledger.store, made(sample, accepted), MACHINE)
+    assert measurements.bodies(ledger.store)[0]["id"] == kept.id
+    assert licence(ledger, sample) == accepted
+    with pytest.raises(LedgerError, match="variation is not a number"):
+        measurements.record(ledger.store, made(sample, accepted, variation=0.2), MACHINE)
+
+
 def test_records_come_back(ledger, sample, url):
     recorded = sample.record(ledger)
     again = Ledger.open(url)

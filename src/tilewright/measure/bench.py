@@ -81,6 +81,7 @@ def bench(
     o = options or Options()
     source = read(kernel) if isinstance(kernel, str) else kernel
     _timeable(source, o.device)
+    baselines.named(o.kinds)
     book, started = open_ledger(ledger), time.monotonic()
     verdict = licensed(book, ledger, problem, source, o, check_progress)
     if not verdict.accepted:
@@ -221,7 +222,7 @@ class Run:
                 played = play(setting, w)
                 kept = {"result": played.result.model_dump(mode="json"), "compile_s": played.compile_s,
                         "baselines": [b.model_dump(mode="json") for b in played.baselines]}  # fmt: skip
-                audit.finish(name, self.verdict.id, kept)
+                audit.finish(name, self.verdict.id or None, kept)
             found.append(WorkloadResult.model_validate(kept["result"]))
             ready = max(ready, kept["compile_s"])
             conclude.merge(bases, [Baseline.model_validate(b) for b in kept["baselines"]])

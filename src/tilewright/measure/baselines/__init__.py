@@ -62,14 +62,21 @@ def kinds() -> dict[str, Any]:
     return dict(sorted(found.items(), key=lambda i: ORDER.index(i[0]) if i[0] in ORDER else len(ORDER)))
 
 
-def offers(context: Context, wanted: Iterable[str] | None = None) -> list[Offer]:
-    """Every offer of the ``wanted`` kinds (None: all), and of all files named by the caller. Raises UserError for a kind
-    that is not there."""
+def named(wanted: Iterable[str] | None) -> list[str]:
+    """The ``wanted`` kinds (None: all). Raises UserError for one that is not there."""
     known = kinds()
     chosen = list(known) if wanted is None else list(wanted)
     for name in chosen:
         if name not in known:
             raise UserError(f"there is no kind of baseline '{name}'", remedy=f"choose from {', '.join(known)}")
+    return chosen
+
+
+def offers(context: Context, wanted: Iterable[str] | None = None) -> list[Offer]:
+    """Every offer of the ``wanted`` kinds (None: all), and of all files named by the caller. Raises UserError for a kind
+    that is not there."""
+    known = kinds()
+    chosen = named(wanted)
     if context.files and "files" not in chosen:
         chosen.append("files")
     made = [o for name in chosen for o in known[name].offer(context)]

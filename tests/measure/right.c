@@ -1,0 +1,7 @@
+#include <stdint.h>
+
+void kernel(const float *x, float *y, int64_t M, int64_t N)
+{
+    for (int64_t i = 0; i < M * N; i++)
+        y[i] = x[i] * 2 + 1;
+}
