@@ -17,19 +17,33 @@ if TYPE_CHECKING:
     from .examination import Examination
     from .gate import Check, Gate
 
-SECONDS = 4.0
+SECONDS, TRIES, MOST_SECONDS = 4.0, 40, 30.0
 FATAL_KINDS = ("hangs",)
+
+
+class Effort:
+    """How much is spent: some seconds, and on a busy machine as many more as the first tries take."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.tries = 0
+
+    def spent(self) -> bool:
+        """Whether it is enough; asked before each try."""
+        self.tries += 1
+        seconds = time.monotonic() - self.started
+        return seconds > MOST_SECONDS or (seconds > SECONDS and self.tries > TRIES)
 
 
 def shrink(exam: Examination, gate: Gate, case: Case, check: Check) -> tuple[Case, Check]:
     """The smallest case found within the time, and what it shows."""
     if check.got in FATAL_KINDS:
         return case, check
-    deadline = time.monotonic() + SECONDS
+    effort = Effort()
     best, shown = case, check
     if not case.changed:
-        best, shown = _sizes(exam, gate, best, shown, deadline)
-    return _values(exam, gate, best, shown, deadline)
+        best, shown = _sizes(exam, gate, best, shown, effort)
+    return _values(exam, gate, best, shown, effort)
 
 
 def _try(exam: Examination, gate: Gate, case: Case, cls: str | None) -> Check | None:
@@ -40,7 +54,7 @@ def _try(exam: Examination, gate: Gate, case: Case, cls: str | None) -> Check | 
     return result if result.failed and result.cls == cls else None
 
 
-def _sizes(exam: Examination, gate: Gate, best: Case, shown: Check, deadline: float) -> tuple[Case, Check]:
+def _sizes(exam: Examination, gate: Gate, best: Case, shown: Check, effort: Effort) -> tuple[Case, Check]:
     """Each dim in turn: the smallest size at which the case still fails, by trying small ones and then bisecting."""
     for name in list(best.dims):
         spec = exam.sheet.dims.get(name, Dim())
@@ -48,7 +62,7 @@ def _sizes(exam: Examination, gate: Gate, best: Case, shown: Check, deadline: fl
         for size in sorted(
             {s for s in (spec.low, 1, 2, 3, high // 4, high // 2, high * 3 // 4, high - 1) if 0 <= s < high}
         ):
-            if time.monotonic() > deadline:
+            if effort.spent():
                 return best, shown
             if not spec.allows(size):
                 continue
@@ -57,7 +71,7 @@ def _sizes(exam: Examination, gate: Gate, best: Case, shown: Check, deadline: fl
                 best, shown = got
                 break
         low, high = spec.low - 1, best.dims[name]
-        while high - low > 1 and time.monotonic() < deadline:
+        while high - low > 1 and not effort.spent():
             middle = (low + high) // 2
             dims = _with(exam, best, name, middle) if spec.allows(middle) else None
             got = _redraw(exam, gate, best, dims, shown.cls)
@@ -90,13 +104,13 @@ def _redraw(
     return None if shown is None else (smaller, shown)
 
 
-def _values(exam: Examination, gate: Gate, best: Case, shown: Check, deadline: float) -> tuple[Case, Check]:
+def _values(exam: Examination, gate: Gate, best: Case, shown: Check, effort: Effort) -> tuple[Case, Check]:
     """Float inputs: all zeros, all ones, small integers, then zeros in blocks."""
     for name, x in best.tensors.items():
         if not x.is_floating_point() or x.numel() == 0:
             continue
         for simpler in (torch.zeros_like, torch.ones_like, lambda t: t.round().clamp(-2, 2), torch.round):
-            if time.monotonic() > deadline:
+            if effort.spent():
                 return best, shown
             with torch.no_grad():
                 changed = _like(x, simpler(torch.nan_to_num(x)))
@@ -104,11 +118,11 @@ def _values(exam: Examination, gate: Gate, best: Case, shown: Check, deadline: f
             if got is not None and not torch.equal(changed, x):
                 best, shown = _edit(best, name, changed), got
                 break
-        best, shown = _blocks(exam, gate, best, name, shown, deadline)
+        best, shown = _blocks(exam, gate, best, name, shown, effort)
     return best, shown
 
 
-def _blocks(exam: Examination, gate: Gate, best: Case, name: str, shown: Check, deadline: float) -> tuple[Case, Check]:
+def _blocks(exam: Examination, gate: Gate, best: Case, name: str, shown: Check, effort: Effort) -> tuple[Case, Check]:
     """Zero one block of elements after another, the blocks getting smaller."""
     n = best.inputs[name].numel()
     size = max(n // 2, 1)
@@ -116,7 +130,7 @@ def _blocks(exam: Examination, gate: Gate, best: Case, name: str, shown: Check, 
         for start in range(0, n, size):
             x = best.inputs[name]
             flat = x.contiguous().reshape(-1).clone()
-            if time.monotonic() > deadline or not bool((flat[start : start + size] != 0).any()):
+            if effort.spent() or not bool((flat[start : start + size] != 0).any()):
                 continue
             flat[start : start + size] = 0
             trial = _edit(best, name, _like(x, flat.view(x.shape)))
