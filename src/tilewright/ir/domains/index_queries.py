@@ -22,7 +22,7 @@ from .index import AX, PID, conj, disj, whole
 from .index_walk import SymbolicLaunch, Touch, Walker, in_tile, within_grid
 
 QUERY_MS = 400
-SMALL = 1 << 13
+SMALL = (1 << 15, 1 << 18, 1 << 21)  # bytes of each storage in a counterexample, tried in turn
 
 
 @dataclass
@@ -214,8 +214,11 @@ class Questions:
     ) -> dict[str, Any]:
         """Sizes and programs of a model, small ones if there are any."""
         bytes_ = [whole(s.nbytes.e) for s in self.launch.storages]
-        found, small = self._ask([condition, *(b <= SMALL * 4 for b in bytes_)], around)
-        model = small if found == z3.sat else model
+        for most in SMALL:
+            found, small = self._ask([condition, *(b <= most for b in bytes_)], around)
+            if found == z3.sat:
+                model = small
+                break
 
         def value(e: Any) -> int:
             return int(model.eval(whole(e), model_completion=True).as_long())

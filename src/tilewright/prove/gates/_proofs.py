@@ -22,7 +22,7 @@ from ._symbolic import Group, in_order, symbolic
 if TYPE_CHECKING:
     from ..examination import Examination
 
-WHOLE = 1 << 16  # elements of the largest tensor up to which a counterexample is evaluated whole
+WHOLE = 1 << 20  # elements of the largest tensor up to which a counterexample is evaluated whole
 
 
 @dataclass
