@@ -1,7 +1,9 @@
 #!/bin/sh
 # The main job in three steps. Expected exit codes are checked, so that a broken demo fails.
 tilewright=$1
-TILEWRIGHT_LEDGER=${TILEWRIGHT_LEDGER:-$(mktemp -d)/ledger.sqlite}
+folder=
+[ -n "$TILEWRIGHT_LEDGER" ] || { folder=$(mktemp -d); TILEWRIGHT_LEDGER=$folder/ledger.sqlite; }
+trap '[ -z "$folder" ] || rm -rf "$folder"' EXIT INT TERM
 export TILEWRIGHT_LEDGER
 cd "$(dirname "$0")/.." || exit 2
 

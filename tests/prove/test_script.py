@@ -77,9 +77,12 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def run(path: Path, *arguments) -> tuple[int, str]:
     """Exit status and output of a script, in a process that can't import Tilewright."""
     command = [sys.executable, "-c", HIDE, str(path), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd="/")
+    scratch = path.parent / "temporary"
+    scratch.mkdir(exist_ok=True)
+    environment = {**os.environ, "TMPDIR": str(scratch)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", env=environment)
+    assert [p.name for p in scratch.iterdir() if not p.name.startswith("torchinductor")] == [], "nothing is left behind"
     return done.returncode, done.stdout + done.stderr
-
 
 
 FUNCTION = "import torch\n\n\ndef reference(x, scale):\n    return torch.exp(x.float()) * scale\n"

@@ -35,7 +35,8 @@ HELD = "an output that the caller still holds"
 _CASTS = re.compile(r"\.float\(\)|\.half\(\)|\.bfloat16\(\)|\.to\(")
 _FLAG = re.compile(r"^(?P<line>.*?)  #\? (?P<unless>!?)(?P<flag>\w+)$")
 _WHERE = re.compile(r"^(?P<output>.*?)\[(?P<index>[\d, ]*)\]$")
-IMPORTS = """import base64
+IMPORTS = """import atexit
+import base64
 import ctypes
 import functools
 import hashlib

@@ -200,13 +200,20 @@ def worst(name, badness, got, expected):
 '''
 
 LOADING = '''
+def temporary():
+    """A folder that goes when the script ends."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    return folder.name
+
+
 @functools.cache
 def load(path, role):
     """The file at ``path`` as a module; where there is none, the copy at the end of this script."""
     name, copies = os.path.basename(path), COPIES[role]
     if not os.path.exists(path) and name in copies:
         print(f"note: {path} is not here; using the copy in this script")
-        folder = tempfile.mkdtemp()
+        folder = temporary()
         for other, (_, text) in copies.items():
             with open(os.path.join(folder, other), "w", newline="") as file:
                 file.write(text)
@@ -281,7 +288,7 @@ def build(cls):
 NATIVE = '''
 @functools.cache
 def compiled():
-    library = os.path.join(tempfile.mkdtemp(), "kernel.so")
+    library = os.path.join(temporary(), "kernel.so")
     command = [os.environ.get("CC") or "cc", "-O2", "-fPIC", "-shared", "-std=c11", load(KERNEL, "kernel")]
     subprocess.run([*command, "-o", library, "-lm"], check=True)
     return ctypes.CDLL(library)

@@ -44,7 +44,10 @@ def compile_c(text: str, name: str) -> str:
     source = folder / f"tw-{key}-{os.getpid()}.c"
     source.write_text(text)
     made = folder / f"tw-{key}-{os.getpid()}.so"
-    done = subprocess.run([cc, str(source), "-o", str(made), *FLAGS], capture_output=True, text=True)
+    try:
+        done = subprocess.run([cc, str(source), "-o", str(made), *FLAGS], capture_output=True, text=True)
+    finally:
+        source.unlink(missing_ok=True)
     if done.returncode != 0:
         raise KernelFault(f"{name} does not compile:\n" + done.stderr.replace(str(source), name)[-2000:])
     os.replace(made, target)
