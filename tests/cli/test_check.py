@@ -71,3 +71,25 @@ def test_every_command_has_help(tilewright: Run) -> None:
         assert text.returncode == 0
         assert "Usage" in text.stdout
     assert tilewright("--version").stdout.startswith("tilewright 0.")
+
+
+def test_replay_of_files_that_moved_says_what_to_do(folder: Path, tilewright: Run) -> None:
+    tilewright("check", "problem.py", "wrong.py", "--json", "v.json")
+    verdict = json.loads((folder / "v.json").read_text())
+    id = next(f for g in verdict["gates"] for f in g["findings"])["id"]
+    (folder / "wrong.py").rename(folder / "moved.py")
+    told = tilewright("replay", id)
+    assert told.returncode == 2, told.stdout
+    assert "wrong.py', is not there any more" in told.stderr
+    assert f"tilewright replay {id} --kernel FILE" in told.stderr
+    assert f"tilewright replay {id} --script" in told.stderr
+    assert tilewright("replay", id, "--kernel", "moved.py").returncode == 1, "and that works"
+    assert tilewright("replay", id, "--script", "--output", "show.py").returncode == 0
+    bad = tilewright("replay", id, "--script", "--output", "moved.py/show.py")
+    assert bad.returncode == 2
+    assert "can't write" in bad.stderr
+    (folder / "problem.py").rename(folder / "other.py")
+    told = tilewright("replay", id, "--kernel", "moved.py")
+    assert told.returncode == 2
+    assert "problem.py', is not there any more" in told.stderr
+    assert "--script" in told.stderr

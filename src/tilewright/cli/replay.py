@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,6 +39,7 @@ def command(
     from rich.console import Console
     from rich.text import Text
 
+    from .. import report
     from ..api import open_ledger
     from ..kernel import read
     from ..prove import replay
@@ -50,15 +51,12 @@ def command(
     if script:
         text = render(record.finding, record.verdict.kernel, sheet, book.get_blob)
         target = output or Path(f"replay_{record.id}.py")
-        if str(target) == "-":
-            print(text)
-        else:
-            target.write_text(text)
+        report.write_text(target, text)
+        if str(target) != "-":
             Console().print(f"wrote {target}; run it with: python {target}")
         return
-    path = record.verdict.kernel.path
-    now = read(kernel) if kernel else read(f"{path}::{record.verdict.kernel.entry}" if path.endswith(".py") else path,
-                                           record.verdict.kernel.language)  # fmt: skip
+    now = read(kernel) if kernel else _recorded(record)
+    _problem_is_there(record)
     result = replay.replay(record.finding, now, sheet, book.load_tensor, strict=record.verdict.verdict.mode == "strict",
                            sandbox=sandbox, timeout=timeout, device=record.verdict.verdict.device)  # fmt: skip
     console = Console()
@@ -72,3 +70,30 @@ def command(
 
         raise UserError(f"the case can't be judged now: {result.silent or result.skipped}")
     console.print(Text("no longer fails", style="bold green"), Text(f" ({record.finding.summary})"), sep="")
+
+
+def _recorded(record: Any) -> Any:
+    """The kernel from the file that the finding was found in, as it is now. Raises UserError where that has gone."""
+    from ..errors import UserError
+    from ..kernel import read
+
+    old = record.verdict.kernel
+    if not Path(old.path).is_file():
+        raise UserError(
+            f"the kernel of this finding, '{old.path}', is not there any more",
+            remedy=f"tilewright replay {record.id} --kernel FILE runs the case on a kernel file that you name; "
+            f"tilewright replay {record.id} --script writes the case with a copy of the kernel as it was",
+        )
+    return read(f"{old.path}::{old.entry}" if old.path.endswith(".py") else old.path, old.language)
+
+
+def _problem_is_there(record: Any) -> None:
+    """Raises UserError where the problem's file has gone."""
+    from ..errors import UserError
+
+    path = record.verdict.sheet.path.partition("::")[0]
+    if not Path(path).exists():
+        raise UserError(
+            f"the problem of this finding, '{path}', is not there any more",
+            remedy=f"put it back, or use tilewright replay {record.id} --script, which writes the case with a copy of it",
+        )
