@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 from ..audit import Audited, Row
+from .fold import Columns, folded
 from .terminal import STYLE, console
 
 Notice = Callable[[Row, bool], None]
@@ -42,20 +42,10 @@ def live(total: int) -> Iterator[Notice]:
 def show(done: Audited) -> None:
     """Print all rows and the summary."""
     out = console()
-    t = Table(box=None, pad_edge=False, header_style="bold")
-    for name, options in (
-        ("kernel", {"overflow": "fold"}),
-        ("verdict", {"no_wrap": True}),
-        ("class", {"no_wrap": True}),
-        ("because", {"ratio": 1}),
-        ("s", {"justify": "right"}),
-    ):
-        t.add_column(name, **options)  # type: ignore[arg-type]
-    for r in done.rows:
-        why = r.verdict.reason if r.verdict and r.word != "accept" else r.error.splitlines()[0] if r.error else ""
-        t.add_row(r.pair.name, Text(r.word, style=STYLE.get(r.word, "bold magenta")), r.cls, Text(why),
-                  f"{r.verdict.seconds:.1f}" if r.verdict else "")  # fmt: skip
-    out.print(t)
+    columns: Columns = {"kernel": {}, "verdict": {}, "class": {}, "because": {}, "s": {"justify": "right"}}
+    rows = [(r.pair.name, Text(r.word, style=STYLE.get(r.word, "bold magenta")), r.cls, _why(r),
+             f"{r.verdict.seconds:.1f}" if r.verdict else "") for r in done.rows]  # fmt: skip
+    out.print(folded(out, columns, rows, prose="because"))
     s = done.summary()
     words = [f"{s[w]} {w}" for w in ("accept", "reject", "incomplete", "error") if s[w] or w in ("accept", "reject")]
     classes = [f"{n} {c}" for c, n in s["rejected"].items() if n]
@@ -66,3 +56,9 @@ def show(done: Audited) -> None:
         Text(f"; {done.resumed} already done" if done.resumed else "", style="dim"),
         sep="",
     )
+
+
+def _why(r: Row) -> str:
+    if r.verdict is not None:
+        return "" if r.word == "accept" else r.verdict.reason
+    return r.error.splitlines()[0] if r.error else ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rich.table import Table
 from rich.text import Text
 
 from ..compare import Compared
+from .fold import Columns, folded
 from .terminal import STATUS, console, finding
 
 COLOUR = {"worse": "bold red", "open": "yellow", "better": "green", "settled": "green"}
@@ -14,14 +14,10 @@ COLOUR = {"worse": "bold red", "open": "yellow", "better": "green", "settled": "
 def show(c: Compared) -> None:
     """Print a comparison."""
     out = console()
-    t = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("gate", "old", "new", "change"):
-        t.add_column(name, no_wrap=True)
-    t.add_column("what", ratio=1)
-    for g in c.changes:
-        t.add_row(g.gate, Text(g.old, style=STATUS[g.old]), Text(g.new, style=STATUS[g.new]),
-                  Text(g.change, style=COLOUR.get(g.change, "dim")), g.note)  # fmt: skip
-    out.print(t)
+    columns: Columns = {"gate": {}, "old": {}, "new": {}, "change": {}, "what": {}}
+    rows = [(g.gate, Text(g.old, style=STATUS[g.old]), Text(g.new, style=STATUS[g.new]),
+             Text(g.change, style=COLOUR.get(g.change, "dim")), g.note) for g in c.changes]  # fmt: skip
+    out.print(folded(out, columns, rows, prose="what"))
     worse = {g.gate for g in c.changes if g.change == "worse"}
     for report in c.new.gates:
         if report.name in worse:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ..corpus.grade import MODES, Grade, Graded
+from .fold import Columns, folded
 from .terminal import console
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def show(done: Graded) -> None:
     """Print a graded corpus: rates, and what is no failure but worth a look. ``show_lost`` belongs at the very end."""
     out = console()
     if remarkable := [g for g in done.grades if g.kind in ("open", "other gate")]:
-        out.print(_listed(remarkable))
+        out.print(_listed(out, remarkable))
     for mode in [m for m in MODES if any(g.mode == m for g in done.grades)]:
         c = done.counts(mode)
         t = Table(
@@ -80,22 +81,20 @@ def show_lost(done: Graded) -> None:
     a log has no colour."""
     out = console()
     if lost := [g for g in done.grades if g.lost]:
-        out.print(_listed(lost))
+        out.print(_listed(out, lost))
         out.print(Text(f"LOST: {len(lost)} of {len(done.grades)} grades differ from their labels", style="bold red"))
     else:
         out.print(Text(f"all {len(done.grades)} grades are as labelled", style="bold green"))
 
 
-def _listed(grades: list[Grade]) -> Table:
+def _listed(out: Console, grades: list[Grade]) -> RenderableType:
     """One row a grade."""
-    t = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("kernel", "mode", "kind", "gate"):
-        t.add_column(name, overflow="fold")
-    t.add_column("because", ratio=1)
+    rows = []
     for g in grades:
         gate = g.gate + (f" (expected {', '.join(g.label.gates)})" if g.kind == "other gate" else "")
-        t.add_row(g.pair.name, g.mode, Text(g.kind, style="bold red" if g.lost else "yellow"), gate, g.reason)
-    return t
+        rows.append((g.pair.name, g.mode, Text(g.kind, style="bold red" if g.lost else "yellow"), gate, g.reason))
+    columns: Columns = {"kernel": {}, "mode": {}, "kind": {}, "gate": {}, "because": {}}
+    return folded(out, columns, rows, prose="because")
 
 
 def show_mutants(scored: Scored) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.table import Table
@@ -16,6 +16,7 @@ from rich.text import Text
 from ..kernel import Kernel
 from ..prove.finding import Finding, TensorRecord
 from ..prove.verdict import GateReport, Verdict
+from .fold import Columns, folded
 
 STYLE = {"accept": "bold green", "reject": "bold red", "incomplete": "bold yellow"}
 STATUS = {"pass": "green", "fail": "red", "inconclusive": "yellow", "not applicable": "dim"}
@@ -43,7 +44,7 @@ def verdict(v: Verdict, *, quiet: bool = False) -> None:
     if quiet:
         out.print(head, Text(f"  {v.reason}"), sep="", soft_wrap=True)
         return
-    out.print(table(v))
+    out.print(table(v, out))
     for note in v.notes:
         out.print(Text(f"note: {note}", style="yellow"))
     decisive = [f for g in v.gates if g.role != "advisory" for f in g.findings]
@@ -83,25 +84,21 @@ def _range(name: str, promised: list[int], tried: int | None) -> str:
     return words if tried is None or tried >= max(promised, default=0) else f"{words} (tried up to {tried})"
 
 
-def table(v: Verdict) -> Table:
-    """One row a gate; gates that don't apply for one and the same reason share a row."""
-    t = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
-    t.add_column("gate", no_wrap=True)
-    t.add_column("role", style="dim", no_wrap=True)
-    t.add_column("status", no_wrap=True)
-    t.add_column("what it means", ratio=1)
-    t.add_column("s", justify="right", no_wrap=True)
-    idle = [g for g in v.gates if g.status == "not applicable"]
-    alike = {g.reason: [x.name for x in idle if x.reason == g.reason] for g in idle}
-    for g in v.gates:
-        names = alike.get(g.reason, []) if g in idle else []
-        if len(names) < 2:
-            style = STATUS[g.status] if g.role != "advisory" or g.status != "fail" else "yellow"
-            t.add_row(g.name, g.role, Text(g.status, style=style), Text(_means(g)), f"{g.seconds:.1f}")
-        elif g.name == names[0]:
-            status = Text(g.status, style=STATUS[g.status])
-            t.add_row(f"{len(names)} gates", "", status, Text(f"{g.reason}: {', '.join(names)}"), "")
-    return t
+def table(v: Verdict, out: Console) -> RenderableType:
+    """One row a gate."""
+    columns: Columns = {
+        "gate": {},
+        "role": {"style": "dim"},
+        "status": {},
+        "what it means": {},
+        "s": {"justify": "right"},
+    }
+    rows = [(g.name, g.role, Text(g.status, style=_style(g)), _means(g), f"{g.seconds:.1f}") for g in v.gates]
+    return folded(out, columns, rows, prose="what it means")
+
+
+def _style(g: GateReport) -> str:
+    return STATUS[g.status] if g.role != "advisory" or g.status != "fail" else "yellow"
 
 
 def _means(g: GateReport) -> str:
@@ -145,7 +142,10 @@ def finding(f: Finding, *, out: Console | None = None, kernel: Kernel | None = N
                 highlight_lines={line},
             )
         )
-    out.print(Panel(Group(*parts), title=Text(f"{f.gate}: {f.summary}"), title_align="left", border_style="red",
+    title = f"{f.gate}: {f.summary}"
+    if len(title) + 6 > out.width:  # a title that does not fit would be cut
+        title, parts = f.gate, [Text(f.summary), *parts]
+    out.print(Panel(Group(*parts), title=Text(title), title_align="left", border_style="red",
                     subtitle=f.id, subtitle_align="right"))  # fmt: skip
 
 
