@@ -82,8 +82,8 @@ def test_repairs_where_nothing_is_right(name):
 def test_leaves_a_dry_node(name):
     nodes = [made(0, None, 1.0), made(1, 0, 2.0)]
     strategy = ready(name, nodes)
-    for _ in range(3):
-        strategy.declined(Choice(1, "p", "s"), "nothing")
+    for proposer, skill in (("p", "s"), ("p", "t"), ("q", None)) * 3:
+        strategy.declined(Choice(1, proposer, skill), "nothing")
     assert {strategy.ask(tree(*nodes), random.Random(i)).parent for i in range(30)} == {0}
 
 

@@ -50,9 +50,12 @@ def gain(tree: Tree, node: Node) -> float | None:
     return None if before is None or node.timing is None or not node.ok else node.timing.ratio / before.ratio
 
 
-def what(node: Node) -> str:
+def what(node: Node, parent: Node | None = None) -> str:
+    """Who did it, and what: in the proposer's words, else the parameters that changed."""
     p = node.proposal
-    return ": ".join(x for x in (p.proposer, p.title or p.skill) if x)
+    before = parent.proposal.parameters if parent is not None else p.parameters
+    changed = ", ".join(f"{k}={v}" for k, v in p.parameters.items() if before.get(k) != v)
+    return ": ".join(x for x in (p.proposer, p.title or p.skill or changed) if x)
 
 
 def skills(tree: Tree) -> list[Skill]:
@@ -78,7 +81,7 @@ def way(tree: Tree, number: int | None) -> list[Step]:
     steps = []
     for a, b in itertools.pairwise(line):
         one = (b.score or 0.0) - (a.score or 0.0)
-        steps.append(Step(b.number, what(b), gain(tree, b) or 1.0, one / whole if whole else None))
+        steps.append(Step(b.number, what(b, a), gain(tree, b) or 1.0, one / whole if whole else None))
     return steps
 
 
@@ -105,8 +108,12 @@ def ablation(tree: Tree, number: int | None) -> list[Without]:
 
 def predictions(tree: Tree) -> list[tuple[float, float, str]]:
     """Predicted and measured gain over the parent, where both are known."""
-    return [(n.proposal.predicted, g, f"#{n.number} {what(n)}") for n in tree
-            if n.proposal.predicted and n.proposal.predicted > 0 and (g := gain(tree, n)) is not None]  # fmt: skip
+    found = []
+    for n in tree:
+        measured = gain(tree, n)
+        if measured is not None and n.parent is not None and n.proposal.predicted and n.proposal.predicted > 0:
+            found.append((n.proposal.predicted, measured, f"#{n.number} {what(n, tree[n.parent])}"))
+    return found
 
 
 def failures(tree: Tree) -> list[tuple[str, int, str]]:

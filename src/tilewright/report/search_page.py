@@ -141,7 +141,7 @@ def _answer(page: Page) -> Markup:
     c = page.conclusion
     word = c.words if c else "unfinished"
     tone = "good" if c and c.answer == "faster" else "even"
-    kind = f" The times of this run are {c.kind}, not measured." if c and c.kind != "measured" else ""
+    kind = f". The times of this run are {c.kind}, not measured." if c and c.kind != "measured" else ""
     said = (c.reason if c else "The run was not ended; `tilewright search --run` goes on with it.") + kind
     return Markup('<article><div class="answer {}"><p class="subject"><b>{}</b> for {}</p><h1>{}</h1><p class="said">{}</p>'
                   "</div></article>").format(tone, page.kernel, page.task, word, said)  # fmt: skip
@@ -217,11 +217,12 @@ def _trials(tree: Tree) -> Markup:
 
 def _trial(tree: Tree, n: Node) -> Markup:
     t, f = n.timing, n.failure
+    parent = tree[n.parent] if n.parent is not None else None
     worth = f"{t.ratio:.3f}x ({t.low:.3f} to {t.high:.3f})" if t else ""
     tone = "good" if t and not f else "warn" if t else "bad"
     said = "; ".join(x for x in (worth, f"{f.kind}: {f.message}" if f else "") if x)
     head = Markup('<b>#{}</b><span class="badge {}">{}</span><span>{}</span><span class="soft">{}</span>').format(
-        n.number, tone, f.kind if f else "right", search_facts.what(n), said)  # fmt: skip
+        n.number, tone, f.kind if f else "right", search_facts.what(n, parent), said)  # fmt: skip
     body = [_diff(tree.diff(n.number)) if n.number else tag("pre", n.source)]
     if n.proposal.rationale:
         body.insert(0, tag("p", n.proposal.rationale, class_="soft"))

@@ -24,7 +24,7 @@ from .cascade import Checked, Evaluator, Timed
 from .finalists import Conclusion
 from .limits import limits
 from .store import Step
-from .tree import Choice, Context, Cost, Left, Node, Proposal, Proposer, Strategy, Tree
+from .tree import Choice, Context, Cost, Left, Node, Proposal, Proposer, Strategy, Timing, Tree
 
 PATIENCE = 64
 """Steps in a row without a new proposal after which nothing more is expected."""
@@ -219,6 +219,8 @@ class Run:
         if timed.timing is not None and cascade.worth_full(timed.timing, self.tree.best()):
             quick, timed = timed, self.evaluator.time(proposal, checked, full=True)
             timed = timed.model_copy(update={"cost": quick.cost + timed.cost})
+        if len(self.tree) == 0 and timed.timing is not None:
+            timed = timed.model_copy(update={"timing": _itself(timed.timing)})
         self._record(known, "timed", timed)
         return timed
 
@@ -263,3 +265,8 @@ class _Folder:
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _itself(timing: Timing) -> Timing:
+    """The first kernel is the yardstick: its ratio is 1, and its interval what a comparison with itself leaves open."""
+    return timing.model_copy(update={"ratio": 1.0, "low": min(timing.low, 1.0), "high": max(timing.high, 1.0)})

@@ -17,6 +17,8 @@ from .. import tree as t
 
 PRIOR_MEAN, PRIOR_SPREAD = 0.1, 0.3
 CAP = math.log(4)
+VAIN = 2
+"""So often may a proposer have nothing for a skill at a node before it is not asked for that again."""
 
 
 @dataclass
@@ -46,14 +48,20 @@ class Strategy(t.Strategy):
         super().begin(arms)
         self.known: dict[tuple[str, str], Arm] = {}
         self.scores: dict[int, float | None] = {}
+        self.vain: dict[tuple[int, str, str], int] = {}
 
     def ask(self, tree: t.Tree, rng: Random) -> t.Choice:
         parents = self.parents(tree)[: self.spread]
         parent = rng.choices(parents, [2.0**-i for i in range(len(parents))])[0]
-        proposer = max(sorted(self.arms), key=lambda p: self._arm(p, "").draw(rng))
-        skills = self.arms[proposer]
-        skill = max(skills, key=lambda s: self._arm(proposer, s).draw(rng)) if skills else None
-        return t.Choice(parent.number, proposer, skill)
+        live = self._live(parent.number) or [(p, s) for p in sorted(self.arms) for s in self.arms[p] or ("",)]
+        proposer = max(sorted({p for p, _ in live}), key=lambda p: self._arm(p, "").draw(rng))
+        skill = max((s for p, s in live if p == proposer), key=lambda s: self._arm(proposer, s).draw(rng))
+        return t.Choice(parent.number, proposer, skill or None)
+
+    def _live(self, parent: int) -> list[tuple[str, str]]:
+        """Proposers and skills that have not run dry at this node."""
+        every = [(p, s) for p in sorted(self.arms) for s in self.arms[p] or ("",)]
+        return [(p, s) for p, s in every if self.vain.get((parent, p, s), 0) < VAIN]
 
     def _arm(self, proposer: str, skill: str) -> Arm:
         return self.known.setdefault((proposer, skill), Arm())
@@ -72,7 +80,10 @@ class Strategy(t.Strategy):
         self._reward(node.proposal.proposer, node.proposal.skill, min(max(gain, 0.0), CAP))
 
     def declined(self, choice: t.Choice, reason: str) -> None:
-        super().declined(choice, reason)
+        key = (choice.parent, choice.proposer or "", choice.skill or "")
+        self.vain[key] = self.vain.get(key, 0) + 1
+        if not self._live(choice.parent):
+            self.dry[choice.parent] = t.DRY
         self._reward(choice.proposer or "", choice.skill or "", 0.0)
 
     def _reward(self, proposer: str, skill: str, reward: float) -> None:
