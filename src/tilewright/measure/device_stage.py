@@ -28,8 +28,7 @@ class DeviceStage(Stage):
         return TimingSession(source, device=self.place.kind, limits=self.place.limits(self.exam.limits),
                              sandbox=self.exam.sandbox, reads=reads)  # fmt: skip
 
-    def _give(self, slot: int) -> Given:
-        given = self.feed.choose()
+    def _give(self, slot: int, given: Given) -> Given:
         self.arena.describe(given)
         return given
 

@@ -24,6 +24,7 @@ from ..task.tensors import TensorSpec
 from .arena import LINE, Slot
 from .protocol import Protocol
 
+KEPT = 4
 INDEPENDENT = ("normal", "uniform", "integers", "bool")
 
 
@@ -45,7 +46,7 @@ class Feed:
                       for _ in range(protocol.sets)]  # fmt: skip
         self.drawn = torch.Generator().manual_seed(int(rng.integers(1 << 60)))
         self.flat = [{n: _flat(t) for n, t in c.tensors.items()} for c in self.cases]
-        self._made: tuple[Given, Case] | None = None
+        self._made: list[tuple[Given, Case]] = []
         self.kinds = {n: self._kind(n) for n in self.cases[0].tensors}
 
     @property
@@ -114,16 +115,18 @@ class Feed:
 
     def remake(self, given: Given) -> Case:
         """The case of a call that was timed, to be judged."""
-        if self._made is not None and self._made[0] is given:
-            return self._made[1]  # several arms were given the same, and its truth is known
+        for known, case in self._made:
+            if known is given:
+                return case  # several arms were given the same, and its truth is known
         model = self.cases[given.which]
         inputs: dict[str, Any] = {}
         for name, v in model.inputs.items():
             inputs[name] = v.clone() if isinstance(v, torch.Tensor) else v
             if isinstance(v, torch.Tensor) and name in self.kinds:
                 self._fill(_flat(inputs[name]), name, given)
-        self._made = (given, replace(model, inputs=inputs, changed=True))
-        return self._made[1]
+        made = replace(model, inputs=inputs, changed=True)
+        self._made = [*self._made, (given, made)][-KEPT:]
+        return made
 
 
 def _flat(t: torch.Tensor) -> numpy.ndarray:

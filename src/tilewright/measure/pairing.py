@@ -41,7 +41,9 @@ class Lane:
 class Pairing:
     """Blocks over several lanes, until the protocol says enough."""
 
-    def __init__(self, lanes: Sequence[Lane], protocol: Protocol, judge: Judge, rng: numpy.random.Generator):
+    def __init__(self, lanes: Sequence[Lane], protocol: Protocol, judge: Judge, rng: numpy.random.Generator,
+                 truth_s: float = 0.0):  # fmt: skip
+        self.truth_s = truth_s
         self.lanes, self.protocol, self.judge, self.rng = list(lanes), protocol, judge, rng
         self.stopped = ""
         self.seconds = 0.0
@@ -77,9 +79,10 @@ class Pairing:
         lanes = self.living()
         samples: dict[str, list[Turn]] = {x.name: [] for x in lanes}
         chosen = lanes[0].hand.feed.choose()  # judged calls of a block get one input, whose truth is worked out once
+        looks = self.rng.random() < self._looked_at()
         for lane in (*lanes, *reversed(lanes)):
             if not lane.fault:
-                judged = int(self.rng.integers(lane.calls)) if self.rng.random() < self._share() else None
+                judged = int(self.rng.integers(lane.calls)) if looks and self.rng.random() < self._share() else None
                 samples[lane.name].append(lane.hand.turn(lane.calls, self.protocol.settle_calls, judged, chosen))
         for lane in lanes:
             self._look(lane, samples[lane.name])
@@ -92,6 +95,12 @@ class Pairing:
                 lane.cross.append(float(numpy.median(inner)))
         else:
             self.dropped += 1
+
+    def _looked_at(self) -> float:
+        """Share of blocks in which anything is judged: less where the truth about a call takes long to work out."""
+        p = self.protocol
+        affordable = p.judging_share * p.figure_seconds / max(self.truth_s, 1e-9)
+        return min(1.0, max(affordable, p.judged_blocks_least) / p.blocks_least)
 
     def _share(self) -> float:
         """Share of turns of which one call is judged."""

@@ -61,6 +61,9 @@ class Protocol(Model):
     """Cache lines of the inputs that hold other values until just before the call."""
     checks_least: int = 12
     """Timed calls of each arm whose outputs are judged, picked in secret; the last call always is."""
+    judging_share: float = 0.5
+    judged_blocks_least: int = 4
+    """Where the truth is costly, as many blocks are judged as fit into this share of a figure's time, at least so many."""
     clocks_share: float = 0.05
     clocks_seconds: float = 20e-6
     """The two clocks may differ by this share of the time, and by this much, in the median."""
@@ -92,8 +95,10 @@ PROTOCOL = Protocol()
 
 def quick(protocol: Protocol = PROTOCOL) -> Protocol:
     """A shorter run with its own hash: for demos and CI. Its interval is wider, its rules are the same."""
-    return protocol.model_copy(update={"version": f"{protocol.version}-quick", "blocks_most": 20, "figure_seconds": 4.0,
-                                       "checks_least": 6})  # fmt: skip
+    return protocol.model_copy(
+        update={"version": f"{protocol.version}-quick", "blocks_most": 20, "figure_seconds": 4.0, "checks_least": 6,
+                "target": 0.02}
+    )  # fmt: skip
 
 
 @functools.cache

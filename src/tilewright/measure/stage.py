@@ -50,7 +50,10 @@ class Stage:
                  rng: numpy.random.Generator, flush: int = 0):  # fmt: skip
         self.exam, self.problem, self.workload, self.flush = exam, problem, workload, flush
         self.feed = Feed(exam, workload, protocol, rng)
+        began = time.perf_counter()
         truth = exam.truth(self.feed.case)
+        self.truth_s = time.perf_counter() - began
+        self.tries = [self.feed.choose() for _ in range(TRIES)]  # the same for all arms: their truth is worked out once
         if truth.refused is not None or truth.baseline is None:
             why = truth.refused.message if truth.refused is not None else truth.note
             raise TaskError(f"the reference gives no result at {self.feed.case}: {why}",
@@ -111,7 +114,7 @@ class Stage:
         """One untimed call: what is wrong with it, in words."""
         assert player.session is not None
         slot = turn % self.arena.slots
-        given = self._give(slot)
+        given = self._give(slot, self.tries[turn])
         trouble, structure, outputs, odd = player.session.attempt(slot)
         if trouble is not None:
             player.unavailable = words(trouble)
@@ -122,9 +125,8 @@ class Stage:
             self.feed.remake(given), Outcome(outputs=outputs, tree=structure, odd=odd, inputs_after=after)
         )
 
-    def _give(self, slot: int) -> Given:
-        given, complete = self.feed.write(self.arena.place[slot])
-        complete()
+    def _give(self, slot: int, given: Given) -> Given:
+        self.feed.write(self.arena.place[slot], given)[1]()
         return given
 
     def _after(self, slot: int) -> dict[str, torch.Tensor]:

@@ -20,9 +20,9 @@ def snapshot(device: str = "cpu") -> dict[str, Any]:
     found: dict[str, Any] = {"load": list(os.getloadavg()), "processors": len(cores.allowed()) or os.cpu_count(),
                              "clocks": clocks(), "stolen": _stolen(), "temperature": _temperature()}  # fmt: skip
     if device.startswith("cuda"):
-        from . import gpu_state
+        from .gpu_state import snapshot as of_gpu
 
-        found["gpu"] = gpu_state.snapshot(device)
+        found["gpu"] = of_gpu(device)
     return found
 
 

@@ -104,7 +104,7 @@ def _figure(setting: Setting, stage: Stage, cache: Cache, launch: Launch) -> tup
         why = "the kernel's call can't be captured as a CUDA graph"
         return Figure(cache=cache, launch=launch, arms=(), noise=0.0, answer="refused", reason=why), {}
     lanes = [Lane(n, stage.hand(x, cold=cache == "cold", graph=graph)) for n, x in ready.items()]
-    run = Pairing(lanes, setting.protocol, stage.judge, stage.feed.rng)
+    run = Pairing(lanes, setting.protocol, stage.judge, stage.feed.rng, stage.truth_s)
     run.run(lambda what, done, most: setting.progress(f"{cache}, {launch}, {len(lanes)} arms", done, most))
     least = floor(setting.exam.sheet, stage.feed.case, stage.output_bytes, setting.ceilings, cache)
     return assemble(run, ready, least, setting.protocol, cache=cache, launch=launch)

@@ -1,0 +1,8 @@
+/* y = 2x + 1 */
+#include <stdint.h>
+
+void kernel(const float *restrict x, float *restrict y, int64_t M, int64_t N)
+{
+    for (int64_t i = 0; i < M * N; i++)
+        y[i] = x[i] * 2 + 1;
+}
