@@ -14,6 +14,7 @@ SIZES = {"M": [m for m, _ in PLACES], "N": [n for _, n in PLACES]}
 @pytest.mark.parametrize("form", [
     "7", "M", "M*N", "4*M*N", "2*N+1", "N-1", "((N+127)//128)", "M*((N+63)//64)", "((M+31)//32)*((N+31)//32)", "(M+N)",
     "min(M,60)", "min(N,1024)", "min(((N+63)//64),8)", "(N//2)",
+    "4*M*((N+63)//64)", "min(((M+31)//32)*((N+31)//32),40)", "8*((M+15)//16)*((N+31)//32)",
 ])  # fmt: skip
 def test_a_form_is_told_from_its_numbers(form: str) -> None:
     numbers = [evaluate(form, {"M": m, "N": n}) for m, n in PLACES]

@@ -18,6 +18,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is proved doesn't depend on how busy this machine is."""
     monkeypatch.setattr(_symbolic, "OBSERVE_S", 30.0)
     monkeypatch.setattr(_symbolic, "SECONDS", 30.0)
+    monkeypatch.setattr(_symbolic, "MORE_S", 30.0)
 
 
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n"

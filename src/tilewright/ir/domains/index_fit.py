@@ -19,6 +19,8 @@ from ...task.tensors import evaluate
 Vector = tuple[int, ...]
 POWERS = tuple(1 << i for i in range(1, 15))
 MOST_PRODUCTS = 160
+TIMES = (2, 4, 8)  # bytes of an element
+FEWEST = 4  # places that a clamped form has to be told from
 
 
 class Forms:
@@ -27,6 +29,7 @@ class Forms:
 
     def __init__(self, sizes: Mapping[str, Sequence[int]], shapes: Sequence[str] = (), shares: Sequence[int] = ()):
         self.places = [dict(zip(sizes, v, strict=True)) for v in zip(*sizes.values(), strict=True)]
+        self.shapes = tuple(shapes)
         names = list(dict.fromkeys([*sizes, *(s for s in shapes if s not in sizes)]))
         self.shares = tuple(dict.fromkeys([*(s for s in shares if s > 1), *POWERS]))
         self.products: dict[str, Vector] = {}
@@ -46,7 +49,12 @@ class Forms:
         v = tuple(numbers)
         if len(set(v)) == 1:
             return str(v[0])
-        return next((f for find in (self._linear, self._share, self._sums, self._clamped) for f in find(v)), None)
+        for times in (1, *(t for t in TIMES if all(x % t == 0 for x in v))):
+            part = tuple(x // times for x in v)
+            for find in (self._linear, self._share, self._sums, self._clamped):
+                if (found := next(find(part), None)) is not None:
+                    return found if times == 1 else f"{times}*({found})"
+        return None
 
     def _linear(self, v: Vector) -> Iterator[str]:
         """A product, a multiple of one, or either with something added."""
@@ -87,17 +95,15 @@ class Forms:
         """The least or the greatest of a form and a number that is seen."""
         for f, end in (("min", max(v)), ("max", min(v))):
             free = [i for i, x in enumerate(v) if x != end]
-            for text, p in self.products.items():
-                if (
-                    free
-                    and all(p[i] == v[i] for i in free)
-                    and all(_clamp(f, x, end) == y for x, y in zip(p, v, strict=True))
-                ):
-                    yield f"{f}({text},{end})"
-            for text, p in self.products.items():
-                for k in self.shares:
-                    if all(_clamp(f, -(-x // k), end) == y for x, y in zip(p, v, strict=True)):
-                        yield f"{f}((({text}+{k - 1})//{k}),{end})"
+            if len(free) < FEWEST or len(free) == len(v) - 1:
+                continue
+            names = list(self.places[0])
+            part = Forms({n: [self.places[i][n] for i in free] for n in names}, self.shapes, self.shares)
+            found = part.value([v[i] for i in free])
+            if found is not None and all(
+                _clamp(f, evaluate(found, p), end) == x for p, x in zip(self.places, v, strict=True)
+            ):
+                yield f"{f}({found},{end})"
 
     def power(self, numbers: Sequence[int]) -> tuple[str, int, int] | None:
         """(form, least, greatest) if the numbers are the next power of two of the form, within these ends."""

@@ -16,8 +16,9 @@ from ...errors import Unsupported
 from ..readers import ttir
 from . import index, index_forms
 from .index import OPAQUE, Num, Spot
+from .index_loops import Beyond
 from .index_queries import Questions
-from .index_walk import Beyond, Storage, SymbolicLaunch
+from .index_walk import Storage, SymbolicLaunch
 
 INTEGERS = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 

@@ -42,13 +42,13 @@ def ask(exam: Examination, question: str) -> Iterator[Case]:
     if found.reason:
         proof.reason = found.reason
         return
-    until = time.monotonic() + _symbolic.SECONDS
-    for group in in_order(found):
-        left = until - time.monotonic()
-        if left <= 0:
+    started = time.monotonic()
+    for i, group in enumerate(in_order(found)):
+        spent = time.monotonic() - started
+        if i and spent > _symbolic.MORE_S:
             proof.skipped.append(group.label)
             continue
-        yield from _one(exam, question, group, proof, left)
+        yield from _one(exam, question, group, proof, _symbolic.SECONDS - (spent if i else 0.0))
 
 
 def _one(exam: Examination, question: str, group: Group, proof: Proof, seconds: float) -> Iterator[Case]:
@@ -59,7 +59,12 @@ def _one(exam: Examination, question: str, group: Group, proof: Proof, seconds: 
     if not answer["shown"] and not answer["left"]:
         proof.proved.append(group)
     for shown in answer["shown"]:
-        proof.left[group.label] = f"a counterexample that does not show when it is run ({_at(shown['sizes'])})"
+        what = (
+            "programs that meet, of which nothing shows"
+            if question == "races"
+            else "a counterexample that does not show"
+        )
+        proof.left[group.label] = f"{what} when it is run ({_at(shown['sizes'])})"
         yield from _replay(exam, question, shown)
     for why in answer["left"][:1]:
         proof.left[group.label] = why
@@ -98,7 +103,7 @@ def words(exam: Examination, question: str) -> str:
     kinds = len(proof.proved) + len(proof.left) + len(proof.skipped)
     what = "launch" if kinds == 1 else f"{len(proof.proved)} of {kinds} kinds of launches"
     if len(proof.proved) == kinds:
-        return "all sizes: proved"
+        return "all sizes: proved" + (" for the launches that were seen" if symbolic(exam).cut else "")
     why = next(iter(proof.left.values()), "no time for more")
     return f"all sizes: {f'proved for {what}; else ' if proof.proved else 'not proved, '}{why}"
 

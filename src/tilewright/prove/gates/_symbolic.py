@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 KEY = "launches at symbolic sizes"
-SECONDS = 0.4  # for the questions of one gate
-OBSERVE_S = 0.35
+SECONDS = 0.8  # for the questions of one gate about a kind of launch
+MORE_S = 0.2  # after which no other kind is asked about
+OBSERVE_S = 0.2
 JOINT = 7
 GRACE_S = 5.0  # for what the solver does after its time
 FEWEST = 5  # places from which a form is told
