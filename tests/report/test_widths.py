@@ -92,3 +92,13 @@ def test_corpus(width: int, capsys: pytest.CaptureFixture[str]) -> None:
     corpus_table.show(Graded(grades))
     corpus_table.show_lost(Graded(grades))
     readable(capsys.readouterr().out, width, "wrong_finite_padding.py", "missed", "other gate", "expected 1", "LOST: 1")
+
+
+def test_gates_that_do_not_apply_for_one_reason_share_a_row(width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    made = verdict()
+    idle = [
+        GateReport(name=n, role="deciding", status="not applicable", reason="needs a GPU")
+        for n in ("compile", "device")
+    ]
+    terminal.verdict(made.model_copy(update={"gates": (*made.gates, *idle)}))
+    readable(capsys.readouterr().out, width, "2 gates", "needs a GPU: compile, device")

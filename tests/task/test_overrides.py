@@ -81,10 +81,10 @@ def test_errors_name_the_key_and_a_near_one(tmp_path, text, message):
 
 def test_a_python_file_says_the_same(tmp_path):
     path = tmp_path / "contract.py"
-    path.write_text("from tilewright.task import Dim\nDIMS = {'N': Dim(2, 9)}\nCONTRACT = {'ties': 'any'}\n")
+    path.write_text("from tilewright.task import Dim\nDIMS = {'N': Dim(2, 9)}\nCONTRACT = {'nan': 'ignore'}\n")
     sheet = load(path).apply(SHEET)
     assert sheet.dims["N"] == Dim(2, 9)
-    assert sheet.contract.ties == "any"
+    assert sheet.contract.nan == "ignore"
 
 
 def test_a_python_file_that_raises_is_told_with_its_line(tmp_path):

@@ -21,5 +21,5 @@ TASK = Task(
     dims={"M": Dim(0, 65536), "N": Dim(1, 65536)},
     workloads=[{"M": 32, "N": 100}, {"M": 5, "N": 300}, {"M": 2, "N": 1}],
     contract=Contract(identifier="max.last", layouts="promised", empty="promised", special_values="promised",
-                      nan="propagate", ties="first"),
+                      nan="propagate"),
 )

@@ -16,6 +16,6 @@ TASK = Task(
     outputs={"index": TensorSpec("M", dtypes=("int64",))},
     dims={"M": Dim(1, 1 << 16), "N": Dim(1, 4096)},
     workloads=[{"M": 64, "N": 256}, {"M": 9, "N": 100}],
-    contract=Contract(identifier="argmax.rows", ties="first", batch_invariant=("M",)),
+    contract=Contract(identifier="argmax.rows", batch_invariant=("M",)),
     work=Work(bytes="M*N*itemsize+8*M", flops="M*N"),
 )

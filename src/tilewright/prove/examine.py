@@ -141,6 +141,7 @@ def domain(exam: Examination) -> dict[str, Any]:
         "empty": c.empty == "promised",
         "special_values": c.nan if c.special_values == "promised" else "finite values only",
         "gradients": c.gradients == "promised",
+        "preconditions": list(c.preconditions),
         "contract": "inferred" if c.inferred else "stated",
         "target": DECLARED.get(exam.kernel.language, "") if exam.place is None else exam.place.name,
     }

@@ -74,7 +74,8 @@ def domain(d: dict[str, Any]) -> str:
     parts = [", ".join(d.get("dtypes", [])), dims, f"{d.get('layouts')} inputs",
              "empty tensors" if d.get("empty") else "no empty tensors", f"special values: {d.get('special_values')}",
              "gradients" if d.get("gradients") else "no gradients", f"contract {d.get('contract')}",
-             f"as on {d['target']}" if d.get("target") else ""]  # fmt: skip
+             f"as on {d['target']}" if d.get("target") else "",
+             *(f"provided that {p}" for p in d.get("preconditions", []))]  # fmt: skip
     return "; ".join(p for p in parts if p)
 
 
@@ -85,7 +86,7 @@ def _range(name: str, promised: list[int], tried: int | None) -> str:
 
 
 def table(v: Verdict, out: Console) -> RenderableType:
-    """One row a gate."""
+    """One row a gate; gates that don't apply for one and the same reason share a row."""
     columns: Columns = {
         "gate": {},
         "role": {"style": "dim"},
@@ -93,7 +94,16 @@ def table(v: Verdict, out: Console) -> RenderableType:
         "what it means": {},
         "s": {"justify": "right"},
     }
-    rows = [(g.name, g.role, Text(g.status, style=_style(g)), _means(g), f"{g.seconds:.1f}") for g in v.gates]
+    idle = [g for g in v.gates if g.status == "not applicable"]
+    alike = {g.reason: [x.name for x in idle if x.reason == g.reason] for g in idle}
+    rows: list[tuple[str | Text, ...]] = []
+    for g in v.gates:
+        names = alike.get(g.reason, []) if g in idle else []
+        status = Text(g.status, style=_style(g))
+        if len(names) < 2:
+            rows.append((g.name, g.role, status, _means(g), f"{g.seconds:.1f}"))
+        elif g.name == names[0]:
+            rows.append((f"{len(names)} gates", "", status, f"{g.reason}: {', '.join(names)}", ""))
     return folded(out, columns, rows, prose="what it means")
 
 

@@ -1,9 +1,12 @@
-"""What a kernel promises. Eight parts after "Kernel Contracts" (2026): identifier, scope, preconditions,
-postcondition, tolerance, oracle, measurement protocol, violation signature; plus the policies of GPU kernels."""
+"""What a kernel promises. After the parts of "Kernel Contracts" (2026): identifier, scope, preconditions, postcondition,
+tolerance, oracle, measurement protocol; plus the policies of GPU kernels. What a violation looks like is not declared: the
+classes of findings say it."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import model_validator
 
 from .tensors import Model
 
@@ -30,6 +33,7 @@ class Contract(Model):
     ``inferred``: read off a problem that states none; then only what DESIGN.md lists is promised.
     ``backward``: ``once`` lets a backward pass use up what the forward one saved (no second one with ``retain_graph``);
     ``in place`` also lets it overwrite the incoming gradients.
+    ``preconditions``: what callers must ensure, in words; an accept repeats them.
     ``promised`` decides, ``advisory`` is tried and shown, ``excluded`` is not tried.
     """
 
@@ -44,7 +48,6 @@ class Contract(Model):
     special_values: Promise = "promised"
     other_dtypes: Promise = "excluded"
     nan: Literal["propagate", "ignore", "unspecified"] = "propagate"
-    ties: Literal["first", "last", "any"] = "first"
     determinism: Literal["bitwise", "none"] = "bitwise"
     batch_invariant: tuple[str, ...] = ()
     aliasing: Literal["forbidden", "allowed"] = "forbidden"
@@ -54,7 +57,13 @@ class Contract(Model):
     random: bool = False
     state: bool = False
     laws: tuple[str, ...] = ()
-    signature: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _retired(cls, data: Any) -> Any:
+        """Sheets in older ledgers carry fields that nothing ever read, at their defaults."""
+        old = {"ties": "first", "signature": ""}
+        return {k: v for k, v in data.items() if k not in old or v != old[k]} if isinstance(data, dict) else data
 
 
 INFERRED = Contract(

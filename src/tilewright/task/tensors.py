@@ -149,13 +149,14 @@ class TensorSpec(Model):
     requires_grad: bool = False
     mutated: bool = False
     dtype_group: str = "main"
-    optional: bool = False
     layouts: Literal["contiguous", "any"] | None = None
 
     def __init__(self, shape: str | tuple[str | int, ...] = (), **data: Any):
         entries = tuple(int(s) if s.isdigit() else s for s in shape.split()) if isinstance(shape, str) else shape
         if isinstance(data.get("dtypes"), str):
             data["dtypes"] = (data["dtypes"],)
+        if data.get("optional") is False:  # in sheets of older ledgers
+            data.pop("optional")
         super().__init__(**{"shape": entries, **data})
 
     @model_validator(mode="after")
