@@ -31,9 +31,10 @@ from .number_systems import Draw, Numbers, Watching
 from .replay_trace import Plan, Replay
 
 NEAR = 1e-13
-NOISE = 64.0
+NOISE, LOST = 64.0, 2.0
 SLACK, COARSE = 4096.0, 0.02
 MUTE = 0.5
+Sides = tuple[dict[str, Value], dict[str, Value]]
 
 
 @dataclass
@@ -209,28 +210,53 @@ class Pair:
         return ""
 
     def real(self, inputs: Mapping[str, torch.Tensor], unit: float, start: int = 0) -> Difference:
-        """The largest difference on one set of inputs."""
+        """The largest difference on one set of inputs. What stands out is measured once more against a bound on what
+        float64 may have lost there."""
         floats = self.doubles(inputs)
         worst = Difference(start=start)
         with torch.no_grad():
-            theirs, ours = self.both(Numbers(), floats)
-            if self.near(worst, theirs, ours):
+            found = self.both(Numbers(), floats)
+            if self.near(worst, *found):
                 return worst
             sides = torch.Generator().manual_seed(start + 1)  # the same noise in each run
             nudged = {n: x * (1 + (2.0 * torch.randint(0, 2, x.shape, generator=sides) - 1) * 2.0**-52)
                       for n, x in floats.items()}  # fmt: skip
-            theirs2, ours2 = self.both(Numbers(), nudged)
+            moved = self.both(Numbers(), nudged)
+            worst = self.apart(start, unit, found, moved, {})
+            if worst.relative > NEAR and (lost := self.lost(floats)):
+                worst = self.apart(start, unit, found, moved, lost)
+        return worst
+
+    def apart(
+        self, start: int, unit: float, found: Sides, moved: Sides, lost: Mapping[str, torch.Tensor]
+    ) -> Difference:
+        """The largest difference between both sides beyond the noise: what both do when inputs are ``moved``, and what
+        float64 may have ``lost``."""
+        worst = Difference(start=start)
+        (theirs, ours), (theirs2, ours2) = found, moved
         for name, mine in ours.items():
             if mine.data.numel() == 0:
                 continue
+            k, r, k2, r2 = (v[name].data for v in (theirs, ours, theirs2, ours2))
             if not mine.is_float or not theirs[name].is_float:
-                steady = (theirs2[name].data == theirs[name].data) & (ours2[name].data == mine.data)
-                self.unequal(worst, name, theirs[name].data, mine.data, steady)
+                self.unequal(worst, name, k, r, (k2 == k) & (r2 == r))
                 continue
-            k, r = theirs[name].data, mine.data
-            noise = NOISE * ((theirs2[name].data - k).abs() + (ours2[name].data - r).abs())
+            noise = NOISE * ((k2 - k).abs() + (r2 - r).abs())
+            noise = noise + torch.where(torch.isfinite(noise), noise, torch.zeros_like(noise)).mean()
+            if name in lost:
+                noise = torch.maximum(noise, LOST * lost[name])
             self.judge(worst, name, k, r, noise, unit)
         return worst
+
+    def lost(self, floats: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """By result, a bound on what float64's own roundings do to both sides; nothing where none can be derived."""
+        domain = Bound(2.0**-53)
+        try:
+            theirs, ours = self.both(domain, {n: domain.input(t) for n, t in floats.items()})
+        except Unsupported:
+            return {}
+        return {n: torch.nan_to_num(theirs[n].data.error + v.data.error, nan=0.0)
+                for n, v in ours.items() if v.is_float and theirs[n].is_float}  # fmt: skip
 
     @staticmethod
     def near(worst: Difference, theirs: Mapping[str, Value], ours: Mapping[str, Value]) -> bool:
@@ -269,8 +295,7 @@ class Pair:
         scale = torch.where(known, r.abs(), torch.zeros_like(r)).mean()
         size = torch.maximum(r.abs(), scale * 1e-3).clamp_min(1e-300)
         gap = torch.where(known, (k - r).abs(), torch.zeros_like(r))
-        noise = torch.where(known, noise, torch.zeros_like(r))
-        gap = torch.where(gap > noise + noise.mean(), gap, torch.zeros_like(gap))
+        gap = torch.where(gap > torch.where(known, noise, torch.zeros_like(r)), gap, torch.zeros_like(gap))
         relative = gap / size
         top = int(relative.reshape(-1).argmax())
         value = float(relative.reshape(-1)[top])

@@ -21,7 +21,7 @@ from .symbolic import Choice, Node, Symbolic
 
 PRECISIONS = (96, 192, 384, 768, 1536)
 SMALL = 2.0**-80
-NEAR = 1e-9
+NEAR, TINY = 1e-9, 1e-290
 MOST_CHOICES = 256
 
 
@@ -73,7 +73,8 @@ class Ball(Symbolic):
 
     def doubtful(self) -> str:
         """The first comparison, conversion or order that this run's values decide and exact ones may not; empty if
-        there is none. Sides further apart than ``NEAR`` are beyond what float64 loses; nearer ones are enclosed."""
+        there is none. Sides further apart than ``NEAR`` are beyond what float64 loses; nearer ones are enclosed. Numbers
+        below ``TINY``, which underflow, count as zero."""
         left = MOST_CHOICES
         for choice in self.choices:
             close = near_pairs(choice)
@@ -117,7 +118,8 @@ def near_pairs(choice: Choice) -> list[tuple[int, int, bool]]:
     assert choice.out is not None
     shape = choice.out.shape
     x, y = a.near.expand(shape), choice.b.near.expand(shape)
-    doubt = ((x - y).abs() <= NEAR * (x.abs() + y.abs())) & torch.isfinite(x) & torch.isfinite(y)
+    size = x.abs() + y.abs()
+    doubt = ((x - y).abs() <= NEAR * size) & (size > TINY) & torch.isfinite(x) & torch.isfinite(y)
     ia, ib = (v.ids.expand(shape)[doubt][: MOST_CHOICES + 1].tolist() for v in (a, choice.b))
     return [p for p in zip(ia, ib, choice.out[doubt].tolist(), strict=False) if p[0] != p[1]]
 
@@ -125,7 +127,7 @@ def near_pairs(choice: Choice) -> list[tuple[int, int, bool]]:
 def _neighbours(choice: Choice) -> list[tuple[int, int, bool]]:
     flat, order = choice.a.near.reshape(-1).sort()
     ids = choice.a.ids.expand(choice.a.shape).reshape(-1)[order]
-    doubt = (flat[1:] - flat[:-1]) <= NEAR * flat[1:].abs()
+    doubt = ((flat[1:] - flat[:-1]) <= NEAR * flat[1:].abs()) & (flat[1:].abs() > TINY)
     pairs = zip(ids[1:][doubt][: MOST_CHOICES + 1].tolist(), ids[:-1][doubt].tolist(), strict=False)
     return [(a, b, True) for a, b in pairs]
 

@@ -64,9 +64,23 @@ class Bounded:
 
 
 class Bound(Domain):
-    """One run. Inputs are exact."""
+    """One run. Inputs are exact. ``unit``: the rounding of every type (float64's own, to bound what float64 loses)
+    in place of each type's."""
 
     name = "bound"
+
+    def __init__(self, unit: float | None = None):
+        super().__init__()
+        self.one = unit
+
+    def unit(self, elem: str) -> float:
+        """One rounding to a type."""
+        return UNIT.get(elem, UNIT["f32"]) if self.one is None else self.one
+
+    def input(self, values: Tensor) -> Bounded:
+        """An input: exact, or with float64's own rounding where that is what is bounded."""
+        wide = values.double()
+        return Bounded(wide, torch.zeros_like(wide) if self.one is None else self.one * torch.nan_to_num(wide).abs())
 
     def exact(self, values: Tensor) -> Bounded:
         wide = values.double()
@@ -76,7 +90,7 @@ class Bound(Domain):
         meant, off = value, 0.0
         if math.isfinite(value):
             found = number(value, t.elem)
-            meant, off = found.value, abs(found.value * found.error)
+            meant, off = found.value, abs(found.value * (found.error if self.one is None else self.one))
         return Bounded(torch.tensor([meant], dtype=torch.float64), torch.tensor([off], dtype=torch.float64))
 
     def poison(self, t: Type, shape: tuple[int, ...], where: str) -> Bounded:
@@ -84,7 +98,7 @@ class Bound(Domain):
 
     def rounded(self, value: Tensor, error: Tensor, roundings: float, elem: str) -> Bounded:
         """``value`` after so many roundings to a type; infinities are exact."""
-        error = error + roundings * UNIT.get(elem, UNIT["f32"]) * value.abs()
+        error = error + roundings * self.unit(elem) * value.abs()
         return Bounded(value, torch.where(torch.isfinite(value), error, torch.zeros_like(value)))
 
     # -- computing
@@ -119,7 +133,7 @@ class Bound(Domain):
 
     def from_int(self, x: Tensor, signed: bool, source: Type, target: Type, where: str) -> Bounded:
         wide = Machine().from_int(x, signed, source, Type("f64", target.shape), where)
-        few = wide.abs() <= 1 / UNIT.get(target.elem, UNIT["f32"])
+        few = wide.abs() <= 1 / self.unit(target.elem)
         made = self.rounded(wide, torch.zeros_like(wide), 1.0, target.elem)
         return Bounded(wide, torch.where(few, torch.zeros_like(wide), made.error))
 
@@ -131,9 +145,9 @@ class Bound(Domain):
     ) -> Bounded:
         size = a.value.abs() @ b.value.abs()
         error = a.error @ b.value.abs() + a.value.abs() @ b.error + c.error
-        if precision == "tf32":
+        if precision == "tf32" and self.one is None:
             error = error + 2 * TF32 * size
-        summed = a.value.shape[-1] * UNIT.get(t.elem, UNIT["f32"]) * (size + c.value.abs())
+        summed = a.value.shape[-1] * self.unit(t.elem) * (size + c.value.abs())
         return self.rounded(a.value @ b.value + c.value, error + summed, 1.0, t.elem)
 
     # -- memory
@@ -151,7 +165,7 @@ class Bound(Domain):
         size = storage.value.abs().index_add(0, index, values.value.abs())
         times = torch.zeros_like(value).index_add_(0, index, torch.ones_like(values.value))
         error = storage.error.index_add(0, index, values.error)
-        return Bounded(value, error + times * UNIT.get(t.elem, UNIT["f32"]) * size)
+        return Bounded(value, error + times * self.unit(t.elem) * size)
 
     def cast_storage(self, storage: Any, elem: str, name: str) -> Bounded:
         return self.exact(storage) if isinstance(storage, Tensor) else Bounded(storage.value, storage.error)
