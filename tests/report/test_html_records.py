@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ledger.samples import Sample
 from tilewright.cli import run
 from tilewright.errors import UserError
-from tilewright.ledger import Ledger
+from tilewright.ledger import Ledger, contract_hash, measurements
+from tilewright.measure.protocol import PROTOCOL
 from tilewright.report import records
 
 from . import made_up
@@ -33,11 +35,11 @@ def test_the_terminal_form(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     monkeypatch.setenv("COLUMNS", "150")
     assert run(["report", write(tmp_path / "a.json", made_up.faster(), made_up.refused(), made_up.even())]) == 0
     out = capsys.readouterr().out
-    for part in ("FASTER  kernel.py  for silu_mul", "Slower at M=128 N=100000 (0.930×).", "compile *",
-                 "REFUSED  remembers.c", "NO MEASURABLE GAIN", "unavailable baseline max-autotune: no g++",
+    for part in ("FASTER  examples/silu_mul/kernel.py", "Slower at M=128 N=100000 (0.930×).", "compile *",
+                 "REFUSED  kernels/remembers.c", "NO MEASURABLE GAIN", "baseline max-autotune: unavailable: no g++",
                  "3 of 4 hidden workloads"):  # fmt: skip
         assert part in out, part
-    line = next(ln for ln in out.splitlines() if ln.startswith("M=128") and "compile" in ln)
+    line = next(ln for ln in out.splitlines() if ln.startswith("M=128") and "compile *" in ln)
     assert line.index("●") < line.index("│"), "a slower kernel lies left of 1"
 
 
@@ -60,6 +62,22 @@ def test_unknown_ids_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "has no record 'abcdef'" in capsys.readouterr().err
     assert run(["report", str(tmp_path / "absent.json"), *ledger]) == 2
     assert "can't read" in capsys.readouterr().err
+
+
+def test_a_measurement_in_the_ledger_by_its_id(tmp_path: Path) -> None:
+    book = Ledger.open(tmp_path / "ledger.sqlite")
+    sample = Sample(tmp_path / "sample")
+    verdict = sample.record(book, "accept")
+    protocol = PROTOCOL.sha256()
+    m = made_up.faster(kernel_sha256=sample.kernel.sha256(), task_sha256=sample.sheet.sha256(), device_class="cpu",
+                       contract=contract_hash(sample.sheet, "default"), verdict=verdict.id, id="",
+                       protocol=protocol)  # fmt: skip
+    measurements.register_protocol(book.store, protocol, "1", PROTOCOL.body())
+    kept = measurements.record(book.store, m, {"cpu": "made up"})
+    assert records.read_all([kept.id[:6], verdict.id], book.name)[0] == kept
+    out = tmp_path / "r.html"
+    assert run(["report", kept.id, verdict.id, "--html", str(out), "--ledger", book.name]) == 0
+    assert kept.id in out.read_text()
 
 
 def test_what_is_neither_measurement_nor_verdict(tmp_path: Path) -> None:

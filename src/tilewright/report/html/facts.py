@@ -21,6 +21,21 @@ def rows(data: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
     return list(_rows(data, above))
 
 
+def pairs(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """As ``rows``; what is known from before and after stands in one row, once if nothing changed.
+
+    >>> pairs({"before": {"load": 1, "cores": 2}, "after": {"load": 3, "cores": 2}})
+    [('load', '1 → 3'), ('cores', '2')]
+    """
+    before, after = data.get("before"), data.get("after")
+    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        return rows(data)
+    was, now = dict(rows(before)), dict(rows(after))
+    joined = [(n, was.get(n, words.UNKNOWN), now.get(n, words.UNKNOWN)) for n in dict.fromkeys((*was, *now))]
+    rest = {k: v for k, v in data.items() if k not in ("before", "after")}
+    return [(n, a if a == b else f"{a} → {b}") for n, a, b in joined] + rows(rest)
+
+
 def _rows(data: Mapping[str, Any], above: str) -> Iterator[tuple[str, str]]:
     for key, value in data.items():
         name = " ".join(p for p in (above, _name(str(key))) if p)

@@ -61,7 +61,9 @@ def _honest(m: Measurement) -> str:
 
 
 def tiles(m: Measurement) -> list[Tile]:
-    """The few numbers beside the answer."""
+    """The few numbers beside the answer; none where nothing may be stated."""
+    if m.answer in ("too noisy", "refused"):
+        return []
     first = next((w for w in m.workloads if w.figure and w.figure.arm(CANDIDATE)), None)
     made = []
     if m.ratio is not None:
@@ -144,9 +146,10 @@ def refused(m: Measurement) -> list[Refused]:
             made += [Refused("noisy", f"{state}, {r.baseline}", r.reason) for r in f.ratios if r.answer == "too noisy"]
             if f.answer == "refused" and f.reason and f.reason not in (*m.refusals, *w.refusals):
                 made.append(Refused("refused", state, f.reason))
-            disturbed = sum(a.disturbed for a in f.arms)
-            if disturbed:
-                made.append(Refused("disturbed", state, f"{words.plural(disturbed, 'call')} disturbed, not counted"))
+    disturbed = sum(a.disturbed for w in m.workloads for f in w.figures for a in f.arms)
+    if disturbed:
+        why = f"{words.plural(disturbed, 'call')}, because something else had the processor meanwhile"
+        made.append(Refused("disturbed", "calls", why))
     made += [Refused(b.status, f"baseline {b.name}", b.reason) for b in m.baselines if b.status != "right"]
     return made
 
@@ -186,7 +189,7 @@ def view(m: Measurement) -> dict[str, Any]:
         "nearness": roofline.nearness(m.workloads), "share_axis": roofline.share_axis(),
         "details": [(w, words.dims(w.dims) or w.name, samples.samples(w.figure) if w.figure else None,
                      samples.course(w.figure) if w.figure else None, states(w)) for w in m.workloads],
-        "state": facts.rows(m.state), "ceilings": [r for r in ceilings(m.ceilings) if r[1]], "provenance": provenance(m),
+        "state": facts.pairs(m.state), "ceilings": [r for r in ceilings(m.ceilings) if r[1]], "provenance": provenance(m),
         "times": [(b, words.seconds(b.compile_s) if b.compile_s is not None else "", _time(m, b.name)) for b in m.baselines],
     }  # fmt: skip
 

@@ -73,21 +73,28 @@ def chart(m: Measurement) -> Markup | None:
     xs = draw.around([p.intensity for p in found] + [r * f for r in ridges for f in (0.4, 2.5)], log=True)
     tops = [rate for _, rate in roofs]
     ys = draw.around([p.high for p in found] + [lowest / 2, max(tops) * 1.3], log=True, down=True)
-    parts = [*_grid(xs, ys), *(line for roof in sorted(roofs) for line in _roof(*roof, xs, ys))]
+    left = sum(xs.at(p.intensity) < 50 for p in found) * 2 > len(found)
+    parts = [
+        *_grid(xs, ys, max(tops), "end" if left else "start"),
+        *(line for roof in sorted(roofs) for line in _roof(*roof, xs, ys)),
+    ]
     parts += _roof_words(max(roofs), xs, ys)
     parts += [mark for p in sorted(found, key=lambda p: p.kind) for mark in _mark(p, xs, ys)]
     return draw.svg(parts, HEIGHT, f"roofline of {words.plural(len(found), 'point')}", "plane")
 
 
-def _grid(xs: draw.Scale, ys: draw.Scale) -> list[Markup]:
+def _grid(xs: draw.Scale, ys: draw.Scale, top: float, side: str) -> list[Markup]:
+    """Lines and their words; those of the rate stand on the ``side`` where fewer points are."""
     parts = []
     for t in draw.decade_ticks(xs):
         x = xs.at(t)
         parts += [draw.line(x, 0, x, 100, "grid"), draw.text(x, 100, f"{t:g}", "tick", draw.anchor(x), dy=15)]
+    edge, away = (100, -4) if side == "end" else (0, 2)
     for t in draw.decade_ticks(ys):
         y = ys.at(t)
-        if 8 < y < 97:
-            parts += [draw.line(0, y, 100, y, "grid"), draw.text(0, y, words.rate(t, 1), "tick", "start", dx=2, dy=-4)]
+        if 8 < y < 97 and abs(y - ys.at(top)) > 8:
+            said = draw.text(edge, y, words.rate(t, 1), "tick", side, dx=away, dy=-4)
+            parts += [draw.line(0, y, 100, y, "grid"), said]
     return [*parts, draw.text(100, 100, "FLOP/B", "tick", "end", dy=30)]
 
 
