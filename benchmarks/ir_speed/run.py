@@ -6,6 +6,9 @@ Writes `benchmarks/ir_speed.json`: seconds of one core for all eighteen comparis
 which the kernel's evaluation, the reference's, and a plain float64 evaluation of the same kernel as a yardstick. Seconds are
 of processor time on one thread, so that a busy machine measures the same; they are of one machine, the ratio travels better. Ends with an error where an operator needs more than `LIMIT` seconds or doesn't
 agree with its reference, or where a planted mistake (`acc` of one shape scaled) does.
+
+A larger problem is not evaluated whole: of a product of 2048 x 2048 matrices a sample of the programs runs (the corners of the
+grid, their neighbours, random ones), and `sampled` says how many of how many.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ import kernels
 from tilewright.ir import launch, ops
 from tilewright.ir.domains.field import Field
 from tilewright.ir.domains.real import Real
+from tilewright.ir.phantom import corners
 from tilewright.ir.torch_ops.calls import Calls
 from tilewright.ir.torch_ops.context import Expected, Value
 
@@ -150,15 +154,44 @@ def measure(name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+LARGE, TILE, EXTRA = 2048, 64, 6
+
+
+def sampled(scale: int = 1) -> dict[str, Any]:
+    """A matrix product too large to be evaluated whole: its sampled programs against the reference's tiles."""
+    n, across = LARGE, LARGE // TILE
+    domain = Field(0)
+    a, b = domain.random((n * n,)), domain.random((n * n,))
+    ids = corners((across, across, 1), EXTRA)
+    start, wall = time.process_time(), time.perf_counter()
+    args = [launch.Arg(v, 0, torch.float16) for v in (a, b, domain.exact(torch.zeros(n * n)))]
+    result = launch.run(kernels.matmul, (across, across), (*args, n, n, n, TILE, TILE, 32), domain=domain, programs=ids)
+    mine = list(result.outputs.values())[2].p.reshape(n, n) * scale % domain_prime()
+    calls = Calls(domain)
+    equal = 0
+    for i, j in ((p % across, p // across) for p in ids):
+        rows, columns = (slice(k * TILE, (k + 1) * TILE) for k in (i, j))
+        parts = [Value(v.map(lambda t, at=at: t.reshape(n, n)[at]), torch.float16) for v, at in
+                 ((a, (rows, slice(None))), (b, (slice(None), columns)))]  # fmt: skip
+        theirs = calls.call(aten.mm.default, parts, {}, (Expected((TILE, TILE), torch.float16),))[0].data
+        equal += bool(torch.equal(mine[rows, columns], theirs.p))
+    return {
+        "problem": f"matmul {n}x{n}x{n}", "programs": f"{result.evaluated} of {result.programs}, the others not evaluated",
+        "agree": f"{equal} of {len(ids)}", "seconds": round(time.process_time() - start, 3),
+        "wall_seconds": round(time.perf_counter() - wall, 3),
+    }  # fmt: skip
+
+
 def main() -> None:
     torch.set_num_threads(1)
     ops.load()
     load = [round(x, 1) for x in os.getloadavg()]
     found = {name: measure(name) for name in OPERATORS}
+    larger = sampled()
     evidence = {
         "limit_seconds": LIMIT, "machine": f"{platform.machine()}, {os.cpu_count()} cores, no GPU", "load_at_start": load,
         "python": platform.python_version(), "torch": torch.__version__, "triton": triton.__version__,
-        "date": datetime.date.today().isoformat(), "operators": found,
+        "date": datetime.date.today().isoformat(), "operators": found, "sampled": larger,
     }  # fmt: skip
     EVIDENCE.write_text(json.dumps(evidence, indent=1) + "\n")
     for name, m in found.items():
@@ -166,6 +199,9 @@ def main() -> None:
               f"{m['field_over_float64']} times float64")  # fmt: skip
     bad = [n for n, m in found.items() if not (m["within_limit"] and m["planted_mistake_caught"])
            or m["agree"] != f"{DRAWS * len(m['shapes'])} of {DRAWS * len(m['shapes'])}"]  # fmt: skip
+    print(f"{larger['problem']}: {larger['programs']}, {larger['seconds']} s, {larger['agree']} agree")
+    if larger["seconds"] > LIMIT or larger["agree"].split(" of ")[0] != larger["agree"].split(" of ")[1]:
+        bad.append("the sampled product")
     if bad:
         raise SystemExit(f"too slow, or wrong: {', '.join(bad)}")
 
