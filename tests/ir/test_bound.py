@@ -158,3 +158,34 @@ def test_literals_carry_the_error_of_their_rounding():
 def test_an_unknown_function_is_unsupported():
     with pytest.raises(Unsupported, match="frobnicate in the bound domain"):
         Bound().apply("frobnicate", Type("f32"), (Bound().exact(torch.ones(1)),), "kernel.py:3")
+
+
+def divergence(d, x, y):
+    """Twice the Jensen-Shannon divergence, by terms that cancel."""
+    t = Type("f64")
+
+    def f(name, *args):
+        return d.apply(name, t, args, "")
+
+    half = d.constant(0.5, t, "")
+    m = f("mul", half, f("add", x, y))
+    entropy = f("add", f("mul", x, f("log", x)), f("mul", y, f("log", y)))
+    return f("sub", entropy, f("mul", d.constant(2.0, t, ""), f("mul", m, f("log", m))))
+
+
+def test_what_float64_loses_is_bounded_by_its_own_roundings():
+    """Against enclosures, where what is left after cancellation is mostly rounding."""
+    pytest.importorskip("flint")
+    from tilewright.ir.domains.ball import Ball
+
+    p = torch.rand(50, generator=torch.Generator().manual_seed(1), dtype=torch.float64) + 0.1
+    q = p * (1 + 1e-9)
+    own, exact = Bound(2.0**-53), Ball()
+    said = divergence(own, own.input(p), own.input(q))
+    true = divergence(exact, exact.input("p", p), exact.input("q", q))
+    off = torch.tensor(
+        [abs(float(exact.enclose(i) - v)) for i, v in zip(true.ids.tolist(), said.value.tolist(), strict=True)]
+    )
+    assert float((off / said.value.abs()).max()) > 1, "float64 has lost all of it"
+    assert bool((off <= said.error).all())
+    assert float(said.error.max()) < 1e-14
