@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -70,16 +71,24 @@ def _sizes(exam: Examination, gate: Gate, best: Case, shown: Check, effort: Effo
             if got is not None:
                 best, shown = got
                 break
-        low, high = spec.low - 1, best.dims[name]
+        legal = _between(spec, best.dims[name])
+        low, high = -1, len(legal)  # legal sizes below the one that fails; at ``high`` it fails
         while high - low > 1 and not effort.spent():
             middle = (low + high) // 2
-            dims = _with(exam, best, name, middle) if spec.allows(middle) else None
-            got = _redraw(exam, gate, best, dims, shown.cls)
+            got = _redraw(exam, gate, best, _with(exam, best, name, legal[middle]), shown.cls)
             if got is not None:
                 (best, shown), high = got, middle
             else:
                 low = middle
     return best, shown
+
+
+def _between(spec: Dim, size: int) -> Sequence[int]:
+    """The legal sizes below ``size``, in order."""
+    if spec.sizes is not None:
+        return sorted(s for s in spec.sizes if s < size)
+    first = -(-spec.low // spec.multiple_of) * spec.multiple_of
+    return range(first, size, spec.multiple_of)
 
 
 def _with(exam: Examination, case: Case, name: str, size: int) -> dict[str, int] | None:
