@@ -3,8 +3,8 @@
 import sqlite3
 
 import pytest
-from tests.ledger.samples import Sample
 
+from ledger.samples import Sample
 from tilewright.errors import LedgerError
 from tilewright.ledger import Ledger
 from tilewright.ledger import store as ledger_store

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from pathlib import Path
 
 import numpy
 import pytest
@@ -50,6 +51,12 @@ def test_a_recorded_run_is_a_space_and_reads_back(tmp_path):
     for n in search.tree:  # only what was recorded can be proposed, and from where it was
         moves = recorded.moves.get(n.proposal.sha256(), [])
         assert sorted(moves) == sorted(c.proposal.sha256() for c in search.tree.children(n.number))
+
+
+def test_the_recorded_file_is_the_space():
+    (read,) = space.load(Path(__file__).parent / "recorded" / "made_up.json")
+    assert read.moves == SPACE.moves
+    assert read.best == pytest.approx(SPACE.best, abs=1e-3)
 
 
 @pytest.mark.parametrize("name", plugins.names("strategies"))
