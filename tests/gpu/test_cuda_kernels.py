@@ -69,7 +69,7 @@ FALLBACK = SILENT.replace(
 
 
 def test_an_extension_for_show_is_found(reports) -> None:  # type: ignore[no-untyped-def]
-    report = reports(DOUBLE, FALLBACK, "honesty")["honesty"]
+    report = reports(DOUBLE, FALLBACK, "interface", "honesty")["honesty"]  # compiled by the first
     assert report.status == "fail", (report.status, report.reason, report.meaning)
     assert "does not depend on any launch" in report.findings[0].summary
 

@@ -50,7 +50,7 @@ OWN_STREAM = TRITON.replace(
 )
 HOST_VALUE = TRITON.replace(
     "    return y", "    if not torch.cuda.is_current_stream_capturing():\n        STATE['first'] = x[0, 0].item()\n"
-    "    y[0, 0] = STATE['first'] * 2 + 1\n    return y",
+    "    y[0, 0].fill_(STATE['first'] * 2 + 1)\n    return y",
 ).replace("def kernel(x):", "STATE = {'first': 0.0}\n\ndef kernel(x):")  # fmt: skip
 NARROW = TRITON.replace(".to(tl.int64)", "").replace("sm, sn, BLOCK", "sm: tl.int32, sn: tl.int32, BLOCK").replace(
     "row * sm", "(row * sm).to(tl.int32)")  # fmt: skip

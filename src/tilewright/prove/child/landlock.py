@@ -14,6 +14,7 @@ import os
 import pwd
 import stat
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import syscalls
@@ -117,9 +118,10 @@ def devices() -> list[str]:
                                               if os.path.basename(e).startswith(ACCELERATORS)]  # fmt: skip
 
 
-def restrict(read: list[str], write: list[str], *, version: int | None = None) -> int:
+def restrict(read: list[str], write: list[str], *, version: int | None = None, also: Sequence[str] = ()) -> int:
     """Hold this thread and all it will start to these paths, without TCP, without signals to the outside where the
-    kernel can. Needs no_new_privs. Returns the ABI used, 0 where there is none. Raises OSError."""
+    kernel can. ``also``: folders whose files may be read and written, none made or removed. Needs no_new_privs. Returns
+    the ABI used, 0 where there is none. Raises OSError."""
     have = abi() if version is None else version
     if have < 1:
         return 0
@@ -131,7 +133,7 @@ def restrict(read: list[str], write: list[str], *, version: int | None = None) -
         for paths, allowed in ((read, READ), (write, rights)):
             for path in paths:
                 _grant(ruleset, path, allowed & rights)
-        for path in devices():
+        for path in (*devices(), *also):
             _grant(ruleset, path, (READ_FILE | WRITE_FILE | READ_DIR | 1 << 14) & rights)
         syscalls.syscall(RESTRICT, ruleset, 0, what="landlock")
     finally:

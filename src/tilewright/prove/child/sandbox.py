@@ -40,7 +40,8 @@ def enter(
 ) -> dict[str, Any]:
     """Seal this freshly forked process as far as ``policy`` asks; returns what is on. ``scratch``: an existing folder
     to make private and writable; ``reads``: further folders that may be read. ``limits["device"]``, for a child with a
-    GPU: ``environment``, ``local_sockets`` and measures to go ``without``. Raises NotSealed (``require``)."""
+    GPU: ``environment``, ``local_sockets``, folders within its ``reach`` and measures to go ``without``. Raises
+    NotSealed (``require``)."""
     if policy not in POLICIES:
         raise ValueError(f"unknown sandbox policy {policy!r}; known: {', '.join(POLICIES)}")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -55,7 +56,8 @@ def enter(
         return state
     scratch = scratch or tempfile.mkdtemp(prefix="tw-scratch-")
     granted = landlock.readable(reads)  # before the user changes: whose home it is decides what is secret
-    hidden = [] if landlock.abi() else [p for p in landlock.secret_folders() if os.path.isdir(p)]
+    held = landlock.abi() and "landlock" not in without
+    hidden = [] if held else [p for p in landlock.secret_folders() if os.path.isdir(p)]
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)  # the server is not; /proc/self is closed to such a process
     _first_to_die()
     size = limits.get("scratch_bytes", SCRATCH_BYTES)
@@ -190,7 +192,8 @@ def _lock(state: dict[str, Any], scratch: str, granted: list[str], device: dict[
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         state["no_new_privs"] = True
     with contextlib.suppress(OSError):
-        state["landlock"] = 0 if "landlock" in without else landlock.restrict(granted, [scratch])
+        if "landlock" not in without:
+            state["landlock"] = landlock.restrict(granted, [scratch], also=device.get("reach", ()))
     if seccomp.supported() and "seccomp" not in without:
         held = "pid" in state["namespaces"] or state["landlock"] >= 6
         with contextlib.suppress(OSError):

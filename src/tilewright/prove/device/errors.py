@@ -54,6 +54,16 @@ class DeviceFault(RuntimeError):
     tilewright_kind = "launch"
 
 
+STICKY = ("illegal memory access", "misaligned address", "unspecified launch failure", "device-side assert",
+          "illegal instruction", "invalid program counter", "hardware stack error", "invalid address space",
+          "launch timed out")  # fmt: skip
+
+
+def is_fault(e: BaseException) -> bool:
+    """Whether an exception tells of a fault on the device, after which its context is lost."""
+    return isinstance(e, RuntimeError) and any(s in str(e) for s in STICKY)
+
+
 def synchronise(device: torch.device) -> None:
     """Wait for all streams. Raises DeviceFault with the driver's words."""
     if device.type != "cuda":
@@ -61,7 +71,12 @@ def synchronise(device: torch.device) -> None:
     try:
         torch.cuda.synchronize()
     except RuntimeError as e:
-        raise DeviceFault(_first(str(e))) from None
+        raise fault(e) from None
+
+
+def fault(e: BaseException) -> DeviceFault:
+    """A device's fault in the driver's words."""
+    return DeviceFault(_first(str(e)).removeprefix("CUDA error: "))
 
 
 def _first(text: str) -> str:

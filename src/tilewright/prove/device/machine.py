@@ -19,8 +19,8 @@ NODES = ("/dev/nvidiactl", "/dev/dxg")
 SHARE = 0.45  # of device memory; a check has two children on it at times
 HOST_BYTES = 48 << 30
 SECONDS = 600.0
-LADDER = ((), ("user",), ("landlock",), ("seccomp",), ("namespaces",), ("namespaces", "landlock"),
-          ("namespaces", "user", "seccomp", "landlock"))  # fmt: skip
+LADDER = ((), ("+/dev",), ("+/dev", "+/proc"), ("landlock",), ("user",), ("seccomp",), ("namespaces",),
+          ("namespaces", "landlock"), ("namespaces", "user", "seccomp", "landlock"))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class DeviceLimits(Limits):
 @dataclass(frozen=True)
 class Device:
     """A device that was started once in a sealed child. ``without``: measures of the seal that its driver does not
-    start under here."""
+    start under here; ``+FOLDER``: one whose files it must read and write."""
 
     kind: str
     name: str
@@ -56,7 +56,9 @@ def given(limits: Limits, kind: str, without: tuple[str, ...], visible: str) -> 
     """What a child on a device may use."""
     environment = {"CUDA_VISIBLE_DEVICES": visible, "TW_DEVICE": kind, "TW_DEVICE_SHARE": SHARE,
                    "PYTORCH_NVML_BASED_CUDA_CHECK": "0", "CUDA_MODULE_LOADING": "LAZY"}  # fmt: skip
-    device = {"environment": environment, "local_sockets": True, "without": list(without)}
+    device = {"environment": environment, "local_sockets": True,
+              "without": [w for w in without if not w.startswith("+")],
+              "reach": [w[1:] for w in without if w.startswith("+")]}  # fmt: skip
     plain = {f: getattr(limits, f) for f in Limits.__dataclass_fields__}
     return replace(DeviceLimits(**plain, device=device), memory_bytes=max(limits.memory_bytes, HOST_BYTES),
                    processes=max(limits.processes, 256))  # fmt: skip
@@ -84,7 +86,7 @@ def start(kind: str = "cuda", *, sandbox: str = "best", limits: Limits | None = 
         if isinstance(found, dict):
             major, minor = found["capability"]
             return Device(kind, str(found["name"]), (int(major), int(minor)), int(found["memory"]), without, visible)
-        said.append(f"without {', '.join(without) or 'nothing'}: {found}")
+        said.append(f"{', '.join(without) or 'full seal'}: {found}")
     raise EnvironmentProblem("the CUDA device does not start in a sealed child", detail="\n".join(said),
                              remedy="look at the driver's words above; does 'nvidia-smi' work?")  # fmt: skip
 

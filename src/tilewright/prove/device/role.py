@@ -42,6 +42,7 @@ class Role(role_kernel.Role):
         self.experiments = Experiments()
         self.own_threads = python_threads()
         self.destination = False
+        self.left = ""
 
     def on_hello(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Start the device and say what it is."""
@@ -116,12 +117,17 @@ class Role(role_kernel.Role):
                             guard=None if head.get("graph") else head.get("zones", 0xFF))  # fmt: skip
         if self.device.type == "cuda":
             errors.forget()
-        result, rounds, early = self._run(head, bundles[0], arena, inputs, watch, wanted, upstream)
+        self.left = ""
+        try:
+            result, rounds, early = self._run(head, bundles[0], arena, inputs, watch, wanted, upstream)
+        except RuntimeError as e:
+            if errors.is_fault(e):
+                raise errors.fault(e).with_traceback(e.__traceback__) from None
+            raise
         structure, leaves = tree.flatten(result)
         errors.synchronise(self.device)
-        left = errors.pending() if self.device.type == "cuda" else ""
         answer = self._answer(head, structure, leaves, tensors, watch)
-        answer["left"] = left
+        answer["left"] = self.left
         if answer["odd"]:
             arena.download(bundles[0])
             return answer, []
@@ -189,6 +195,7 @@ class Role(role_kernel.Role):
         with calls.on_stream(kind, lambda: copy(arena.raw, right)), watch, self._here():
             with torch.set_grad_enabled(bool(wanted)):
                 result = self.callable(inputs)
+            self.left = errors.pending() if self.device.type == "cuda" else ""  # before our own calls meet it
             leaves = tree.flatten(result)[1]
             rounds = self._backward(head, leaves, upstream, inputs, wanted) if upstream else []
         return result, rounds, self._early(leaves, kind)

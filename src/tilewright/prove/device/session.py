@@ -64,6 +64,9 @@ class DeviceSession(KernelSession):
         known = {n: v for n, v in options.items() if n not in ("stream", "graph", "far", "zones")}
         outcome = super().call(inputs, **known)
         outcome.launches = self.found
+        if outcome.trouble is not None and outcome.trouble.type == "DeviceFault":  # its context is lost
+            self.server.kill(self.pid)
+            self.dead = outcome.trouble
         return outcome
 
     def ask_raw(self, head: dict[str, Any], bundles: tuple[Bundle, ...] = (), **options: Any) -> Any:
