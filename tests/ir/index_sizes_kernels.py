@@ -118,3 +118,13 @@ def swizzled(x_ptr, y_ptr, M, N, T: tl.constexpr, GROUP: tl.constexpr):
     j = pid % (GROUP * across) // size * T + tl.arange(0, T)
     keep = (i[:, None] < M) & (j[None, :] < N)
     tl.store(y_ptr + i[:, None] * N + j[None, :], tl.load(x_ptr + i[:, None] * N + j[None, :], mask=keep), mask=keep)
+
+
+@triton.jit
+def flattened(x_ptr, y_ptr, M, N, T: tl.constexpr):
+    """Row and tile from one program id."""
+    pid = tl.program_id(0)
+    across = tl.cdiv(N, T)
+    row = pid // across
+    cols = pid % across * T + tl.arange(0, T)
+    tl.store(y_ptr + row * N + cols, tl.load(x_ptr + row * N + cols, mask=cols < N), mask=cols < N)

@@ -143,7 +143,7 @@ def test_no_time_is_told_and_is_no_proof() -> None:
 
 def test_constraints_and_listed_sizes_hold() -> None:
     odd = {"N": [1, 4096, 1, None]}
-    common = dict(dims=odd, grid=["N//64"], storages=[["4*N", "x"], ["4*N", "y"]])
+    common = {"dims": odd, "grid": ["N//64"], "storages": [["4*N", "x"], ["4*N", "y"]]}
     free = spec(K.rows, [0, 1, "64"], (64,), {"BLOCK": 64}, **common)
     assert proved(answer(free, "bounds", 20.0, {}, ""))
     listed = spec(K.rows, [0, 1, "N"], (1001,), {"BLOCK": 64}, dims={"N": [1, 64, 1, [32, 64]]}, grid=["1"],
@@ -151,3 +151,31 @@ def test_constraints_and_listed_sizes_hold() -> None:
     assert answer(listed, "bounds", 20.0, {}, "")["shown"][0]["sizes"] == {"N": 64}
     bound = {**listed, "constraints": ["N % 64 != 0"]}
     assert proved(answer(bound, "bounds", 20.0, {}, ""))
+
+
+# -- coverage
+
+
+def covered(fn: Any, args: list[Any], numbers: tuple[int, ...], constants: dict[str, int], **more: Any) -> bool:
+    storages = [["4*M*N", "x"], [more.pop("y", "4*M*N"), "y"]]
+    return proved(
+        asked("coverage", fn, args, numbers, constants, dims={"M": LONG, "N": LONG}, storages=storages, **more)
+    )
+
+
+def test_every_element_is_written() -> None:
+    assert covered(K.rows, [0, 1, "N"], (1001,), {"BLOCK": 4096}, grid=["M"])
+    assert covered(K.rows_in_64_bits, [0, 1, "N"], (1001,), {"BLOCK": 128}, grid=["M"])
+    tiled = ["(M+31)//32", "(N+31)//32"]
+    assert covered(K.transposed, [0, 1, "M", "N"], (1001, 999), {"T": 32}, grid=tiled)
+    assert covered(K.stopping, [0, 1, "M*N"], (1001,), {"BLOCK": 64}, grid=["(M*N+63)//64"])
+    assert covered(K.flattened, [0, 1, "M", "N"], (1001, 999), {"T": 32}, grid=["M*((N+31)//32)"])
+
+
+def test_an_element_that_nobody_writes() -> None:
+    assert not covered(K.rows, [0, 1, "N"], (1001,), {"BLOCK": 2048}, grid=["M"]), "a row longer than the tile"
+    assert not covered(K.rows, [0, 1, "N"], (1001,), {"BLOCK": 4096}, grid=["M-1"]), "a program too few"
+    assert not covered(K.rows, [0, 1, "N"], (1001,), {"BLOCK": 4096}, grid=["M"], y="4*M*N+4*M"), "a column too many"
+    tiled = ["(M+31)//32", "N//32"]
+    assert not covered(K.transposed, [0, 1, "M", "N"], (1001, 999), {"T": 32}, grid=tiled), "the last columns"
+    assert not covered(K.flattened, [0, 1, "M", "N"], (1001, 999), {"T": 32}, grid=["M*(N//32)"])

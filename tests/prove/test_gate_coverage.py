@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 from trial import RIGHT as BASE
 from trial import trial
 
 from tilewright.prove.child.footprint import pack, unpack
+from tilewright.prove.gates import _symbolic
 from tilewright.prove.gates.coverage import written_of
 
 RIGHT = BASE + "\nkernel = launch\n"
@@ -34,7 +36,21 @@ def test_what_torch_wrote_is_no_fault(tmp_path: Path) -> None:
 def test_a_right_kernel_passes_with_a_claim(tmp_path: Path) -> None:
     report = trial(tmp_path, RIGHT, "coverage")["coverage"]
     assert report.status == "pass"
-    assert "by one program" in report.claims[0].strength
+    assert "by one program" in report.claims[-1].strength
+
+
+def test_every_size_of_the_contract_is_proved_covered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("z3")
+    for name in ("OBSERVE_S", "SECONDS", "MORE_S"):
+        monkeypatch.setattr(_symbolic, name, 30.0)
+    report = trial(tmp_path, RIGHT, "coverage")["coverage"]
+    assert "all sizes: proved" in report.meaning
+    assert report.claims[0].domain.startswith("every M in 1..64, N in 1..64")
+    assert "every element of what the launches fill is written" in report.claims[0].strength
+    (tmp_path / "filled").mkdir()
+    filled = trial(tmp_path / "filled", FILLED, "coverage")["coverage"]
+    assert "is not settled" in filled.meaning, "rows of 8 and more skip a column"
+    assert not filled.claims
 
 
 def test_masks_travel() -> None:

@@ -3,7 +3,8 @@
 The data (``spec``): ``text`` the IR; ``dims`` by name [least, greatest, multiple of, list of sizes or None];
 ``constraints`` over them; ``picked`` [form, least, greatest] that hold where the launcher makes this launch; ``args`` in the
 order of the IR's, ["int", form, Triton's type], ["pointer", storage, form of the offset, element] or ["float"];
-``grid`` three forms; ``storages`` [form of the bytes, names, range of its integers or None]; ``memory`` in bytes.
+``grid`` three forms; ``storages`` [form of the bytes, names, range of its integers or None, whether it is an input];
+``memory`` in bytes.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ INTEGERS = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 
 
 def answer(spec: dict[str, Any], question: str, seconds: float, held: dict[str, Any], key: str) -> dict[str, Any]:
-    """What the solver says to ``bounds`` or ``races`` about a launch: ``proved`` accesses, ``shown`` counterexamples,
-    what is ``left``, or the ``trouble`` that kept it from asking. ``held`` keeps the walked launch for the next question."""
+    """What the solver says to ``bounds``, ``races`` or ``coverage`` about a launch: how much is ``proved``, ``shown``
+    counterexamples, what is ``left``, or the ``trouble`` that kept it from asking. ``held`` keeps the walked launch for the
+    next question."""
     try:
         if key not in held:
             held[key] = Questions(*launch(spec))
@@ -41,9 +43,7 @@ def answer(spec: dict[str, Any], question: str, seconds: float, held: dict[str, 
 def launch(spec: dict[str, Any]) -> tuple[SymbolicLaunch, dict[str, Any]]:
     """The launch, and its sizes by name. Raises Beyond and Unsupported."""
     known, base = sizes(spec)
-    storages = tuple(
-        Storage(value(b, known), tuple(names), _promised(held, known)) for b, names, held in spec["storages"]
-    )
+    storages = tuple(_storage(s, known) for s in spec["storages"])
     args = tuple(_argument(a, known) for a in spec["args"])
     for a, given in zip(args, spec["args"], strict=True):
         if isinstance(a, Num) and given[2] in INTEGERS:
@@ -91,6 +91,11 @@ def _argument(given: list[Any], known: dict[str, Num]) -> Any:
     if given[0] == "pointer":
         return Spot(given[1], value(given[2], known), given[3])
     return value(given[1], known) if given[0] == "int" else OPAQUE
+
+
+def _storage(given: list[Any], known: dict[str, Num]) -> Storage:
+    nbytes, names, promised, *rest = given
+    return Storage(value(nbytes, known), tuple(names), _promised(promised, known), bool(rest and rest[0]))
 
 
 def _promised(held: list[str] | None, known: dict[str, Num]) -> tuple[Num, Num] | None:

@@ -19,6 +19,7 @@ import z3
 from ..values import nbytes
 from . import index
 from .index import AX, PID, conj, disj, whole
+from .index_polynomial import Term, divided, polynomial, product, shares, total
 from .index_walk import SymbolicLaunch, Touch, Walker, in_tile, within_grid
 
 QUERY_MS = 400
@@ -39,9 +40,6 @@ class Answer:
     def whole(self) -> bool:
         """Everything was proved."""
         return not self.shown and not self.left
-
-
-Term = tuple[int, tuple[Any, ...]]  # coefficient and factors
 
 
 @dataclass(frozen=True)
@@ -70,9 +68,27 @@ class Questions:
         return any(op.name.startswith("tt.atomic") and used & set(op.results) for op in ops)
 
     def ask(self, question: str, seconds: float) -> Answer:
-        """``bounds`` or ``races``, within so many seconds."""
+        """``bounds``, ``races`` or ``coverage``, within so many seconds."""
         self.until = time.monotonic() + seconds
-        return self.bounds() if question == "bounds" else self.races()
+        return {"bounds": self.bounds, "races": self.races, "coverage": self.coverage}[question]()
+
+    # -- coverage
+    def coverage(self) -> Answer:
+        """Every element of the storages that the launch fills, and that are no inputs, is written."""
+        from .index_cover import uncovered
+
+        answer = Answer()
+        for buf in sorted({t.buf for t in self.touches if t.kind == "store" and t.buf is not None}):
+            if self.launch.storages[buf].input:
+                continue
+            why = uncovered(self, buf)
+            answer.proved += not why
+            answer.left += [why] if why else []
+        return answer
+
+    def settled(self, conditions: list[Any], around: list[Any]) -> Any:
+        """The solver's answer."""
+        return self._ask(conditions, around)[0]
 
     # -- bounds
     def bounds(self) -> Answer:
@@ -242,71 +258,6 @@ def twin(t: Touch) -> list[tuple[Any, Any]]:
         *((AX[d], z3.Int(f"bx{d}")) for d in range(len(AX))),
         *((k, z3.Int(f"other {k}")) for k in t.counters),
     ]
-
-
-# -- offsets as sums of products
-
-
-def polynomial(e: Any) -> list[Term]:
-    """A sum of products as terms; none for 0."""
-    parts = e.children() if z3.is_add(e) else [e]
-    return [t for t in map(term, parts) if t[0]]
-
-
-def term(e: Any) -> Term:
-    factors = flat(e)
-    numbers = [f.as_long() for f in factors if z3.is_int_value(f)]
-    return math.prod(numbers), tuple(f for f in factors if not z3.is_int_value(f))
-
-
-def flat(e: Any) -> list[Any]:
-    """Factors of a product, nested ones too."""
-    return [f for c in e.children() for f in flat(c)] if z3.is_mul(e) else [e]
-
-
-def divided(terms: list[Term], step: tuple[Any, ...]) -> tuple[list[Term], list[Term]]:
-    """Terms that a product divides, without it, and the others."""
-    high, low = [], []
-    for coefficient, factors in terms:
-        left = without(factors, step)
-        if left is None:
-            low.append((coefficient, factors))
-        else:
-            high.append((coefficient, left))
-    return high, low
-
-
-def without(factors: tuple[Any, ...], step: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Factors less those of a product; None where one is missing."""
-    left = list(factors)
-    for s in step:
-        at = next((i for i, f in enumerate(left) if z3.eq(f, s)), None)
-        if at is None:
-            return None
-        left.pop(at)
-    return tuple(left)
-
-
-def shares(e: Any, radices: list[Any]) -> Any:
-    """A sum of products over several radices; None where one doesn't divide every term."""
-    terms = polynomial(e)
-    for times, step in radices:
-        terms = [(c / times, without(f, step)) for c, f in terms]  # type: ignore[misc]
-        if any(f is None or c != int(c) for c, f in terms):
-            return None
-        terms = [(int(c), f) for c, f in terms]
-    return total(terms)
-
-
-def product(factors: tuple[Any, ...]) -> Any:
-    out = whole(1)
-    for i, f in enumerate(factors):
-        out = f if i == 0 else out * f
-    return out
-
-
-def total(terms: list[Term]) -> Any:
-    return z3.Sum([coefficient * product(factors) for coefficient, factors in terms]) if terms else whole(0)
 
 
 def short(where: str) -> str:

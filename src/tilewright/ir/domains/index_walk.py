@@ -33,6 +33,7 @@ class Storage:
     nbytes: Num
     names: tuple[str, ...]
     promised: tuple[Num, Num] | None = None
+    input: bool = False
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Proof:
 
 
 def ask(exam: Examination, question: str) -> Iterator[Case]:
-    """Asks ``bounds`` or ``races`` about each group; gives counterexamples as cases to be replayed."""
+    """Asks ``bounds``, ``races`` or ``coverage`` about each group; gives counterexamples as cases to be replayed."""
     proof = exam.memory[_key(question)] = Proof()
     found = symbolic(exam)
     if found.reason:
@@ -56,7 +56,9 @@ def _one(exam: Examination, question: str, group: Group, proof: Proof, seconds: 
     if "trouble" in answer:
         proof.left[group.label] = answer["trouble"]
         return
-    if not answer["shown"] and not answer["left"]:
+    if question == "coverage" and not answer["proved"] and not answer["left"]:
+        proof.left[group.label] = "it fills no storage of its own by plain stores"
+    elif not answer["shown"] and not answer["left"]:
         proof.proved.append(group)
     for shown in answer["shown"]:
         what = (

@@ -316,7 +316,7 @@ def _arguments(exam: Examination, group: Group) -> tuple[list[Any], list[Any]]:
         if first[0] not in order:
             order[first[0]] = len(held)
             nbytes = _number(exam, group, f"the size of '{name}'", lambda n, a=name: n["by name"][a][3])
-            held.append([nbytes, [], _promised(exam, first[4])])
+            held.append([nbytes, [], _promised(exam, first[4]), bool(first[4])])
         held[order[first[0]]][1].append(name)
         start = _number(exam, group, f"the start of '{name}'", lambda n, a=name: n["by name"][a][1])
         args.append(["pointer", order[first[0]], start, ELEM[getattr(torch, first[2])]])

@@ -4,7 +4,7 @@ The evaluator keeps for each launch which elements of which storage it wrote. An
 filled whole: an element that no launch wrote and that changes with the bytes that fresh memory happens to hold was
 never written (gate ``written`` finds those on its own cases; here the evaluator's record names the launch). An output
 that torch filled, wholly or before the launch, is no fault. Elements that one program writes several times, or several
-with equal bits, are counted.
+with equal bits, are counted. Beside the sampled sizes, all sizes at once are put to a solver (``_proofs.py``).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..child.watch import FINITE_BYTE
 from ..compare import position
 from ..gate import Check, Gate, Tally
 from ..verdict import Claim, Role
+from . import _proofs
 from ._launches import absent, computed, count, outcome_of, sampled
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class Coverage(Gate):
 
     def cases(self, exam: Examination) -> Iterable[Case]:
         exam.memory[SEEN] = _nothing()
-        return (c for c in sampled(exam) if not c.recipe.grad)
+        yield from (c for c in sampled(exam) if not c.recipe.grad)
+        yield from _proofs.ask(exam, "coverage")
 
     def check(self, exam: Examination, case: Case) -> Check:
         outcome = outcome_of(exam, case)
@@ -70,7 +72,9 @@ class Coverage(Gate):
         text = f"{count(seen['elements'], 'output element')} looked at"
         if seen["filled"] < seen["elements"]:
             text += f", {seen['elements'] - seen['filled']} of them not by launches"
-        return text + (f"; {seen['shared']} written by several programs with equal values" if seen["shared"] else "")
+        text += f"; {seen['shared']} written by several programs with equal values" if seen["shared"] else ""
+        proved = _proofs.words(exam, "coverage")
+        return f"{text}; {proved}" if proved else text
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
         seen = exam.memory.get(SEEN, _nothing())
@@ -84,7 +88,10 @@ class Coverage(Gate):
             else "by one program"
         )
         strength = f"{count(seen['elements'], 'output element')} at {count(tally.cases, 'size')}, each written {how}"
-        return (Claim(kind="coverage", domain="outputs that launches write, at sampled sizes", strength=strength),)
+        what = "every element of what the launches fill is written"
+        proved = _proofs.claim(exam, "coverage", "coverage", what)
+        domain = "outputs that launches write, at sampled sizes"
+        return (*proved, Claim(kind="coverage", domain=domain, strength=strength))
 
 
 def _nothing() -> dict[str, Any]:
