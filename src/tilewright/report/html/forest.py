@@ -49,7 +49,7 @@ class Forest:
 
 def forest(rows: Sequence[Row]) -> Forest:
     """All rows on one scale; 1 is always in sight."""
-    ends = [e for r in rows for e in (r.ratio.low, r.ratio.high, 1 - r.noise, 1 + r.noise)]
+    ends = [e for r in rows for e in (r.ratio.low, r.ratio.high, 1 - 1.3 * r.noise, 1 + 1.3 * r.noise)]
     scale = draw.around([*ends, 0.97, 1.03], log=True)
     ticks = draw.ratio_ticks(scale)
     return Forest([(r, _track(r, scale, ticks)) for r in rows], _axis(scale, ticks))
