@@ -7,14 +7,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tilewright.errors import EnvironmentProblem, KernelError
+
+from tilewright.errors import EnvironmentProblem, KernelError, Unsupported
 from tilewright.kernel import read
 from tilewright.kernel.languages import _cuda_compile, _cuda_launch, _cuda_sources
 from tilewright.prove.device.examination import untried
 from tilewright.prove.examination import Examination
 from tilewright.prove.examine import check, open_task
+from tilewright.prove.finding import CaseRecord, Finding
 from tilewright.prove.gates import gate
+from tilewright.prove.script import render
 from tilewright.prove.verdict import GateReport
+from tilewright.task.task import TaskSheet
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "06_cuda_softmax"
@@ -115,7 +119,10 @@ def test_a_launch_is_read_from_the_comment() -> None:
     [
         ("[[launch]]\nblock = [1]", "needs grid = [x, y, z]"),
         ("[[launch]]\ngrid = [1]\nblock = [1]\nthreads = 3", "unknown key 'threads'"),
-        ('[[launch]]\nkernel = "other"\ngrid = [1]\nblock = [1]', "defines no extern \"C\" __global__ function 'other'"),
+        (
+            '[[launch]]\nkernel = "other"\ngrid = [1]\nblock = [1]',
+            "defines no extern \"C\" __global__ function 'other'",
+        ),
         ('[[launch]]\ngrid = [1]\nblock = [1]\narguments = ["short n"]', "unknown type 'short'"),
         ("grid = [1", "is no TOML"),
         ("grid = [1]", r"has no \[\[launch\]\]"),
@@ -218,7 +225,9 @@ def test_right_examples_compile_and_their_needs_are_told(name: str) -> None:
 @needs_a_compiler
 def test_a_compile_error_is_a_finding_with_file_and_line() -> None:
     report = compiled(EXAMPLES / "wrong_compile.cu")
-    line = next(i for i, t in enumerate((EXAMPLES / "wrong_compile.cu").read_text().splitlines(), 1) if "- biggest" in t)
+    line = next(
+        i for i, t in enumerate((EXAMPLES / "wrong_compile.cu").read_text().splitlines(), 1) if "- biggest" in t
+    )
     (found,) = report.findings
     assert found.where == f"wrong_compile.cu:{line}"
     assert 'identifier "biggest" is undefined' in found.summary
@@ -253,3 +262,11 @@ def test_no_gate_is_skipped_for_other_languages() -> None:
         kernel = read(str(ROOT / "examples" / "01_softmax" / "right.py"))
 
     assert untried(Exam(), gate("values")) is None  # type: ignore[arg-type]
+
+
+def test_a_script_of_a_finding_is_refused_with_what_to_do_instead() -> None:
+    sheet = TaskSheet(name="t", source="tilewright", path=PROBLEM)
+    finding = Finding(cls="wrong", summary="wrong", case=CaseRecord(mode="values"), id="0123456789ab")
+    with pytest.raises(Unsupported, match=r"no stand-alone script for CUDA C\+\+") as caught:
+        render(finding, read(str(EXAMPLES / "right.cu")), sheet, lambda _: b"")
+    assert "tilewright replay 0123456789ab" in str(caught.value.remedy)

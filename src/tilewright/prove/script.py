@@ -60,6 +60,9 @@ def render(finding: Finding, kernel: Kernel, sheet: TaskSheet, load_blob: LoadBl
     other than task files, KernelBench and functions, and where the tensors were not kept.
     """
     _check(finding, sheet)
+    if kernel.language == "cuda":
+        raise Unsupported("no stand-alone script for CUDA C++", remedy=f"use `tilewright replay {finding.id}` on a machine "
+                          "with a GPU")  # fmt: skip
     files = {"kernel": _texts(kernel.files, load_blob, {Path(kernel.path).name: kernel.text}),
              "problem": _texts(sheet.files, load_blob, {})}  # fmt: skip
     flags = _flags(finding, sheet, kernel.language, files["problem"])
