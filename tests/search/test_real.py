@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.cli import run as command
-from tilewright.errors import UserError
+from tilewright.errors import Unsupported, UserError
 from tilewright.kernel import read
 from tilewright.ledger import Ledger
 from tilewright.search import plugins, start, store
@@ -25,6 +25,9 @@ from tilewright.search.limits import Limits, limits
 from tilewright.search.measured import Measured, Options
 from tilewright.search.run import Run
 from tilewright.search.tree import BaseProposer, Proposal
+
+from .spaces import grid
+from .spaces import run as over
 
 ROOT = Path(__file__).parents[2]
 PROBLEM = ROOT / "examples" / "03_native" / "problem.py"
@@ -243,3 +246,33 @@ def test_mistakes_are_told(arguments, words, tmp_path, capsys):
     arguments = [str(tmp_path / "right.c") if a == "K" else a for a in arguments]
     assert command([*arguments, "--ledger", str(tmp_path / "l.sqlite")]) == 2
     assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_run_that_ended_is_shown_again(folder, capsys, tmp_path):
+    """From the record alone: no child is opened, nothing is run."""
+    book = Ledger.open(str(tmp_path / "l.sqlite"))
+    space = grid()
+    runs = store.RunStore.create(
+        book, key={}, kind="replayed", problem="p.py", kernel_path="k.c", options={"device": "cpu"}
+    )
+    over(space, "greedy", 8, book=runs, finalists=1).go()
+    arguments = ["search", "--run", runs.id[:5], "--ledger", str(tmp_path / "l.sqlite")]
+    assert command([*arguments, "--html", str(tmp_path / "r.html"), "-o", str(tmp_path / "best.c")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "faster by" in out
+    assert "[replayed times]" in out
+    winner = store.load(book, runs.id).ended["node"]
+    assert (tmp_path / "best.c").read_text() == store.tree_of(book, runs.id)[winner].source
+    assert (tmp_path / "r.html").read_text().count("<details") == 9
+
+
+def test_triton_is_not_timed_on_the_cpu(tmp_path):
+    kernel = ROOT / "examples" / "01_softmax" / "right.py"
+    with pytest.raises(Unsupported, match="can't be timed on the CPU") as e:
+        Measured(
+            str(ROOT / "examples/01_softmax/problem.py"),
+            read(str(kernel)),
+            tmp_path,
+            Options(ledger=str(tmp_path / "l")),
+        )
+    assert "--device cuda" in str(e.value)

@@ -139,7 +139,8 @@ def test_a_live_view_for_a_person(monkeypatch):
 
 def test_the_conclusion_in_the_terminal(capsys):
     search = run(SPACE, "greedy", 6, finalists=1)
-    search_live.show(search, search.go(), file="best.c")
+    conclusion = search.go()
+    search_live.show(search.tree, conclusion, file="best.c")
     out = " ".join(capsys.readouterr().out.split())
     assert "[replayed times]" in out
     assert "6 trials, 1 finalists" in out

@@ -32,6 +32,9 @@ Finalists = Annotated[int, typer.Option("--finalists", help="How many are measur
 SeedNumber = Annotated[int, typer.Option("--seed", help="Seed of the search's own choices.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file.", metavar="FILE")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write the fastest kernel here.", metavar="FILE")]
+Bench = Annotated[
+    bool, typer.Option("--bench", help="Then measure the winner with bench: against every baseline, recorded.")
+]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 
 
@@ -39,7 +42,7 @@ def command(
     problem: ProblemOrNot = None, kernel: KernelOrNot = None, budget: BudgetOption = None,
     strategy: StrategyOption = "bandit", proposer: ProposerOption = None, resume: Resume = False, run: RunId = None,
     list_: ListRuns = False, finalists: Finalists = 3, seed: SeedNumber = 0, html: Html = None, output: Output = None,
-    device: Device = "cpu", strict: o.Strict = False, json: o.Json = None, ledger: o.LedgerPath = None,
+    bench: Bench = False, device: Device = "cpu", strict: o.Strict = False, json: o.Json = None, ledger: o.LedgerPath = None,
     contract: o.ContractFile = None, reference: o.Reference = None, sandbox: o.Sandbox = "best",
     gate_seconds: o.Seconds = 10.0, quiet: o.Quiet = False,
 ) -> None:  # fmt: skip
@@ -66,15 +69,62 @@ def command(
     asked = start.Request(
         problem, kernel, tuple(budget or ()), strategy, tuple(proposer or ()), seed, finalists, options
     )
-    with search_live.live(quiet or str(json) == "-") as notify:
-        done, conclusion = start.search(asked, resume=record, notify=notify)
+    try:
+        with search_live.live(quiet or str(json) == "-") as notify:
+            page, file = _run(book, asked, record, notify, output)
+    except KeyboardInterrupt:
+        return _stopped()
+    conclusion = page.conclusion
+    assert conclusion is not None
     if json is not None:
         report.write_text(json, conclusion.model_dump_json(indent=2))
     if html is not None:
-        report.write_text(html, search_page.render(search_page.Page.of_run(done, conclusion)))
-    file = _kept(done, conclusion, output)
+        report.write_text(html, search_page.render(page))
     if str(json) != "-":
-        search_live.show(done, conclusion, file=file, report=str(html or ""))
+        search_live.show(page.tree, conclusion, run=page.run, file=file, report=str(html or ""))
+    if bench and conclusion.node is not None:
+        _bench(asked, file, quiet)
+
+
+def _run(book, asked, record, notify, output):  # type: ignore[no-untyped-def]
+    """Run it, or read it where it has ended: a page, and where the winner's source lies."""
+    from .. import report
+    from ..report.search_page import Page
+    from ..search import start
+
+    if record is not None and record.ended is not None:
+        page = Page.of_record(book, record)
+    else:
+        page = Page.of_run(*start.search(asked, resume=record, notify=notify))
+    ended = page.conclusion
+    node = None if ended is None or ended.node is None else page.tree[ended.node]
+    if node is None:
+        return page, ""
+    if output is not None:
+        report.write_text(output, node.source)
+        return page, str(output)
+    return page, str(start.file_of(book, page.run, node, page.kernel))
+
+
+def _bench(asked, file, quiet):  # type: ignore[no-untyped-def]
+    """The winner against every baseline, recorded as a measurement."""
+    from ..measure.bench import Options, bench
+    from ..report import bench_table
+
+    o = asked.options
+    made = bench(
+        asked.problem, file, ledger=o.ledger, progress=None if quiet else bench_table.live(),
+        options=Options(strict=o.strict, overrides=o.overrides, reference=o.reference, sandbox=o.sandbox, device=o.device,
+                        files=(asked.kernel,)))  # fmt: skip
+    if made.measurement is not None:
+        bench_table.show(made.measurement, quiet=quiet)
+
+
+def _stopped() -> None:
+    from rich.console import Console
+
+    Console(stderr=True).print("stopped by Ctrl-C; the run goes on where it was with --resume", soft_wrap=True)
+    raise typer.Exit(2)
 
 
 def _which(book, problem, kernel, resume, run, quiet):  # type: ignore[no-untyped-def]
@@ -99,17 +149,3 @@ def _which(book, problem, kernel, resume, run, quiet):  # type: ignore[no-untype
             f"run {record.id} of this kernel is unfinished; --resume goes on with it", soft_wrap=True
         )
     return problem, kernel, record if resume else None
-
-
-def _kept(run, conclusion, output):  # type: ignore[no-untyped-def]
-    """Write the winner where it is wanted; where it lies."""
-    from .. import report
-    from ..search import start
-
-    if conclusion.node is None:
-        return ""
-    node = run.tree[conclusion.node]
-    if output is not None:
-        report.write_text(output, node.source)
-        return str(output)
-    return str(start.best_file(run, node))

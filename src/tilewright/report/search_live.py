@@ -17,7 +17,7 @@ from ..ledger import Ledger
 from ..search import store
 from ..search.finalists import Conclusion
 from ..search.run import Run
-from ..search.tree import Node
+from ..search.tree import Node, Tree
 from .terminal import console
 
 Notify = Callable[[Run, str], None]
@@ -79,7 +79,7 @@ def _view(run: Run, state: str) -> Group:
         "best so far", f"#{best.number}  {best.timing.ratio:.3f}x" if best and best.timing else "nothing right yet"
     )
     table.add_row("left", left(run))
-    table.add_row("failures", ", ".join(f"{n} {k}" for k, n in counts(run).most_common()) or "none")
+    table.add_row("failures", ", ".join(f"{n} {k}" for k, n in counts(run.tree).most_common()) or "none")
     table.add_row("now", DOING.get(state, state))
     return Group(Text(""), table)
 
@@ -92,22 +92,22 @@ def left(run: Run) -> str:
     return ", ".join(words[n].format(max(0.0, x)) for n, x in given.items() if x is not None)
 
 
-def counts(run: Run) -> Counter[str]:
+def counts(tree: Tree) -> Counter[str]:
     """Failures by kind."""
-    return Counter(n.failure.kind for n in run.tree if n.failure is not None)
+    return Counter(n.failure.kind for n in tree if n.failure is not None)
 
 
-def show(run: Run, conclusion: Conclusion, *, file: str = "", report: str = "") -> None:
+def show(tree: Tree, conclusion: Conclusion, *, run: str = "", file: str = "", report: str = "") -> None:
     """The conclusion, why, what it cost, and where things lie."""
     out = console()
     style = "bold green" if conclusion.answer == "faster" else "bold"
     made = "" if conclusion.kind == "measured" else f"  [{conclusion.kind} times]"
     out.print(Text(conclusion.words.upper() if conclusion.answer != "faster" else conclusion.words, style=style),
               Text(made), sep="", soft_wrap=True)  # fmt: skip
-    rows = [("because", conclusion.reason), ("tried", tried(run, conclusion)), ("ended by", conclusion.stopped)]
+    rows = [("because", conclusion.reason), ("tried", tried(tree, conclusion)), ("ended by", conclusion.stopped)]
     if conclusion.finalists:
         rows.append(("test", f"{conclusion.method}, level {conclusion.level:.0%}, margin {conclusion.margin:.0%}"))
-    rows += [("cost", cost(conclusion)), ("kernel", file), ("report", report), ("run", str(run.book.id))]
+    rows += [("cost", cost(conclusion)), ("kernel", file), ("report", report), ("run", run)]
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in rows:
         if value:
@@ -115,9 +115,9 @@ def show(run: Run, conclusion: Conclusion, *, file: str = "", report: str = "") 
     out.print(table)
 
 
-def tried(run: Run, conclusion: Conclusion) -> str:
+def tried(tree: Tree, conclusion: Conclusion) -> str:
     """``31 trials, 2 finalists; 3 wrong, 1 compile, 9 slower``."""
-    bad = ", ".join(f"{n} {k}" for k, n in counts(run).most_common())
+    bad = ", ".join(f"{n} {k}" for k, n in counts(tree).most_common())
     return f"{conclusion.tried} trials, {len(conclusion.finalists)} finalists" + (f"; {bad}" if bad else "")
 
 

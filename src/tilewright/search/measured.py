@@ -58,12 +58,16 @@ class Measured:
 
     def __init__(self, problem: str, start: Kernel, folder: Path, options: Options, run: str = ""):
         self.problem, self.start, self.folder, self.o, self.run = problem, start, folder, options, run
+        if options.device == "cpu" and start.language not in ("native", "torch"):
+            raise Unsupported(f"a kernel in '{start.language}' can't be timed on the CPU: it is evaluated there, not run",
+                              where=start.path, remedy="search on a machine with a GPU, with --device cuda")  # fmt: skip
         self.sheet, self.reference = open_task(problem, overrides=options.overrides, reference=options.reference,
                                                sandbox=options.sandbox)  # fmt: skip
         self.exam = Examination(self.sheet, start, self.reference, strict=options.strict, sandbox=options.sandbox)
         self.book = open_ledger(options.ledger)
         self.yardstick: Kernel | None = None
         self._tops: Any = None
+        self._place: Any = None
         self._spent: set[str] = set()
         self.notes: list[str] = []
 
@@ -141,7 +145,17 @@ class Measured:
 
     def _pair(self, kernel: Kernel, workload: Workload, protocol: Any) -> pairs.Pair | Failure:
         self.exam.kernel = kernel
-        return pairs.pair(self.exam, self.problem, kernel, self.yardstick, workload, protocol, self.tops())
+        return pairs.pair(
+            self.exam, self.problem, kernel, self.yardstick, workload, protocol, self.tops(), self.place()
+        )
+
+    def place(self) -> Any:
+        """The device, started once; None for the CPU."""
+        if self._place is None and self.o.device != "cpu":
+            from ..measure import cuda
+
+            self._place = cuda.start(self.o.sandbox)
+        return self._place
 
     def tops(self) -> Any:
         """What this machine can do at most, measured once a process."""

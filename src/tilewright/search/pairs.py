@@ -21,7 +21,7 @@ from ..measure.pairing import Lane, Pairing
 from ..measure.protocol import PROTOCOL
 from ..measure.protocol import Protocol as Rules
 from ..measure.record import CANDIDATE, Interval
-from ..measure.stage import Stage, secret
+from ..measure.stage import Stage, make, secret
 from ..measure.statistics import block_medians, combined, paired
 from ..measure.workload import name_of
 from ..prove.examination import Examination
@@ -60,29 +60,29 @@ TRIES = 3
 
 
 def pair(exam: Examination, problem: str, kernel: Kernel, yardstick: Kernel | None, workload: Workload, rules: Rules,
-         tops: Any) -> Pair | Failure:  # fmt: skip
+         tops: Any, place: Any = None) -> Pair | Failure:  # fmt: skip
     """Time ``kernel`` beside ``yardstick`` (None: the reference itself); again where the machine was too busy."""
     for _ in range(TRIES):
-        found = _once(exam, problem, kernel, yardstick, workload, rules, tops)
+        found = _once(exam, problem, kernel, yardstick, workload, rules, tops, place)
         if isinstance(found, Pair) or found.kind != "unstable":
             break
     return found
 
 
 def _once(exam: Examination, problem: str, kernel: Kernel, yardstick: Kernel | None, workload: Workload, rules: Rules,
-         tops: Any) -> Pair | Failure:  # fmt: skip
-    """Who goes first is drawn by coin."""
+         tops: Any, place: Any = None) -> Pair | Failure:  # fmt: skip
+    """Who goes first is drawn by coin. ``place``: the device, None for the CPU."""
     held = Source(YARDSTICK, kernel=yardstick) if yardstick is not None else Source(YARDSTICK, problem=problem)
     sources = [Source(CANDIDATE, kernel=kernel), held]
     random.SystemRandom().shuffle(sources)
-    stage = Stage(exam, problem, workload, rules, secret())
+    stage = make(exam, problem, workload, rules, secret(), 0, place)
     try:
         for source in sources:
             player = stage.enter(source.name, source)
             if not player.ready:
                 return _unready(source.name, player.wrong, player.unavailable)
         lanes = [Lane(p.name, stage.hand(p)) for p in stage.players]
-        run = Pairing(lanes, rules, stage.judge, stage.feed.rng)
+        run = Pairing(lanes, rules, stage.judge, stage.feed.rng, stage.truth_s)
         run.run()
         return _outcome(run, stage, exam, rules, tops)
     finally:
@@ -93,7 +93,7 @@ def _outcome(run: Pairing, stage: Stage, exam: Examination, rules: Rules, tops: 
     lanes = {x.name: x for x in run.lanes}
     lead, other = lanes[CANDIDATE], lanes[YARDSTICK]
     least = floor(exam.sheet, stage.feed.case, stage.output_bytes, tops)
-    if why := fault(lead, least, rules):
+    if why := fault(lead, least, rules, other):
         return Failure(kind=_kind(lead, why), message=why)
     if why := fault(other, least, rules):
         return Failure(kind="unstable", message=f"the yardstick could not be timed beside it: {why}")

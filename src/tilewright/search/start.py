@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from ..kernel import Kernel, read
 from ..ledger import Ledger
 from . import plugins, store
 from .budget import Budget
+from .cascade import written
 from .finalists import Conclusion
 from .measured import Measured, Options, shown
 from .run import Run, Subject
@@ -150,8 +151,8 @@ def locked(folder: Path, run: str) -> Iterator[None]:
         yield
 
 
-def best_file(run: Run, node: Node, options: Mapping[str, Any] | None = None) -> Path:
-    """Where the source of a node lies."""
-    evaluator = run.evaluator
-    assert isinstance(evaluator, Measured)
-    return evaluator.folder / f"{node.number:04d}" / Path(evaluator.start.path).name
+def file_of(book: Ledger, run: str, node: Node, kernel: str) -> Path:
+    """The source of a node as a file; written anew if it is gone."""
+    folder = folder_of(book, run) / f"{node.number:04d}"
+    path = folder / Path(kernel).name
+    return path if path.exists() else written(node.proposal, folder, path.name)
