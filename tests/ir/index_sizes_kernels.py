@@ -128,3 +128,56 @@ def flattened(x_ptr, y_ptr, M, N, T: tl.constexpr):
     row = pid // across
     cols = pid % across * T + tl.arange(0, T)
     tl.store(y_ptr + row * N + cols, tl.load(x_ptr + row * N + cols, mask=cols < N), mask=cols < N)
+
+
+@triton.jit
+def sums(y_ptr, n, M, N, T: tl.constexpr):
+    """Operations on integers, each with a store of its own so far from the others' that they don't meet."""
+    pid = tl.program_id(0)
+    lane = tl.arange(0, T)
+    i = pid * T + lane
+    back = n - 1 - i
+    y = y_ptr + 0
+    tl.store(y + i // 3, 1.0, mask=i < n)
+    y += 4 * n
+    tl.store(y + i % 5 * 3, 1.0, mask=i < n)
+    y += 4 * n
+    tl.store(y + (i << 1), 1.0, mask=i < n)
+    y += 4 * n
+    tl.store(y + ((i + 1) >> 1), 1.0, mask=i < n)
+    y += 4 * n
+    tl.store(y + (i & 3), 1.0, mask=i < n)
+    y += 4 * n
+    tl.store(y + tl.maximum(back - 3, 0), 1.0, mask=i < n)
+    y += 4 * n
+    tl.store(y + tl.minimum(i * 2, N), 1.0, mask=(i < n) & ((i > 2) | (i == 0)))
+    y += 4 * n
+    tl.store(y + tl.where(i % 2 == 0, i, back), 1.0, mask=(i < n) & (back != 3))
+    y += 4 * n
+    tl.store(y + n + (back - 4) // 3, 1.0, mask=i < n)
+    y += 4 * n
+    tl.store(y + n + (back - 4) % 3, 1.0, mask=i < n)
+    y += 4 * n
+    tl.store(y + tl.cdiv(i, 4) + tl.num_programs(0), 1.0, mask=i < n)
+    y += 4 * n
+    tl.store(y + tl.reshape(i, (2, T // 2)), 1.0, mask=tl.reshape(i, (2, T // 2)) < n - 1)
+    y += 4 * n
+    low = (i * 300).to(tl.int8).to(tl.int32)
+    tl.store(y + n + low % n, 1.0, mask=i < n)
+
+
+@triton.jit
+def turns(y_ptr, n, M, N, T: tl.constexpr):
+    """Loops: carried sums, one inside another, a stride of the grid, bounds of the program's own."""
+    pid = tl.program_id(0)
+    lane = tl.arange(0, T)
+    at = y_ptr + pid
+    for i in range(pid, n, tl.num_programs(0)):
+        for j in range(0, i, 2):
+            tl.store(at + i * n + j + lane, 1.0, mask=lane < 2)
+        at += n * n * 2
+    tl.store(at, 1.0)
+    far = 0
+    for _ in range(n - 3):
+        far += 5
+    tl.store(y_ptr + 20 * n * n + far, 1.0)

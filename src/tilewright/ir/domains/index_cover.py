@@ -2,8 +2,8 @@
 the solver is asked whether they always write it.
 
 The guess inverts the offset digit by digit (``Questions.digits``): where a digit is ``32 * pid + lane``, element c is
-written by ``pid = c // 32`` at ``lane = c % 32``; where one digit is ``pid // H`` and another ``pid % H``, ``pid`` is put together
-from both. A wrong guess proves nothing and claims nothing.
+written by ``pid = c // 32`` at ``lane = c % 32``; where one digit is ``pid // H`` and another ``pid % H``, ``pid`` is put
+together from both. A wrong guess proves nothing and claims nothing.
 """
 
 from __future__ import annotations
