@@ -36,6 +36,8 @@ ALONE = len(os.sched_getaffinity(0)) < 2 if hasattr(os, "sched_getaffinity") els
 PEEK = 20_000  # looks at a word between two looks at the clock and at the child
 POISON = 0xFF
 RETAKES = 3
+SLOW = ("compile", "max-autotune")
+COMPILE_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ class TimingSession(Session):
 
     def attempt(self, slot: int = 0) -> tuple[Trouble | None, dict[str, Any], dict[str, torch.Tensor], dict[str, str]]:
         """One call without a clock: trouble, structure of the result, its tensors, and those of an odd type."""
-        answer, out = self.ask_raw({"do": "try", "slot": slot})
+        patience = COMPILE_SECONDS if self.source.transform in SLOW else None
+        answer, out = self.ask_raw({"do": "try", "slot": slot}, seconds=patience)
         if "error" in answer:
             return trouble(answer["error"]), {}, {}, {}
         made = out[0].tensors(copy=True)

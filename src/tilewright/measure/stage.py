@@ -90,6 +90,8 @@ class Stage:
             if fault or player.unavailable:
                 player.wrong = fault
                 break
+        if source.kernel is None:  # threads of the reference's own are no cheat
+            session.watched.threads_at_rest = max(session.watched.threads_at_rest, session.watched.threads())
         self._memory(player)
         return player
 

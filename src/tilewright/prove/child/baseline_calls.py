@@ -47,6 +47,7 @@ def _wrapper(transform: str) -> Callable[[Any], Any]:
     import torch._inductor.config as config
 
     config.compile_threads = 1
+    config.cpp.vec_isa_ok = True  # else it is tried by compiling, which takes longer than the kernel
     mode = "max-autotune-no-cudagraphs" if transform == "max-autotune" else None
     return lambda f: torch.compile(f, mode=mode, dynamic=False)
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import platform
 import signal
 import threading
@@ -72,6 +73,7 @@ class Role:
         """A kernel file."""
         self.language = head["language"]
         self._device(head)
+        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # a candidate that compiles must leave no threads behind
         module = importlib.import_module(f"{languages.__name__}.{self.language}")
         tampering.hide_tilewright()
         self.loaded = module.Loaded(head["kernel"], None)
