@@ -50,6 +50,7 @@ CheckOnly = Annotated[bool, typer.Option("--check-only", help="Check and don't m
 Device = Annotated[str, typer.Option("--device", help="Where kernels are checked and measured: cpu, cuda.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Shorter measurements with wider intervals.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Begin again instead of going on with an unfinished run.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Write scores and results as one HTML file.", metavar="FILE")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Kernels checked at the same time.", min=1)]
 
 
@@ -69,6 +70,7 @@ def command(
     jobs: Jobs = 2,
     strict: o.Strict = False,
     json: o.Json = None,
+    html: Html = None,
     fresh: Fresh = False,
     ledger: o.LedgerPath = None,
     sandbox: o.Sandbox = "best",
@@ -82,6 +84,7 @@ def command(
     from .. import report
     from .. import suite as suites
     from ..errors import UserError
+    from ..report import html as page
     from ..report import suite_table
     from ..suite import measuring
     from ..suite.scores import THRESHOLDS
@@ -107,4 +110,6 @@ def command(
     suite_table.show(done, thresholds)
     if json is not None:
         report.write_text(json, jsonlib.dumps(suites.data(done, thresholds), indent=1))
+    if html is not None:
+        report.write_text(html, page.render_suite(done, thresholds))
     raise typer.Exit(done.exit_code)

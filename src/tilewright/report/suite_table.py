@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..suite import Done, Suite
-from ..suite.scores import THRESHOLDS, Result, Share, Transfer, categories, fast_p, losses, roofline, transfer
+from ..suite.scores import THRESHOLDS, Result, Transfer, categories, fast_p, losses, roofline, transfer
 from .html import words
+from .html.suite import share
 from .terminal import STYLE, console
 
 MOST = 12
@@ -123,13 +123,6 @@ def transferred(t: Transfer) -> str:
     low, high = t.interval
     lost = "; lost: " + ", ".join(f"{n} {c}" for c, n in t.causes.items()) if t.causes else ""
     return f"{t.holds} of {t.wins} wins hold on hidden workloads (95% interval {low:.0%} to {high:.0%}){lost}"
-
-
-def share(s: Share) -> str:
-    """A share, as a range where not all was measured."""
-    if not s.of or math.isnan(s.value):
-        return words.UNKNOWN
-    return f"{s.value:.1%}" if s.known else f"{s.value:.1%} to {s.most:.1%}"
 
 
 def _categories(rows: list[Result]) -> Table:

@@ -61,7 +61,7 @@ class Outcome:
     def cls(self) -> str:
         if self.word != "reject" or self.verdict is None:
             return ""
-        return next(f.cls for g in self.verdict.gates if g.role != "advisory" for f in g.findings if f.replays)
+        return next((f.cls for g in self.verdict.gates if g.role != "advisory" for f in g.findings if f.replays), "")
 
     def result(self) -> Result:
         """In the form in which it is scored."""

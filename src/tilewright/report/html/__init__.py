@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
@@ -14,6 +14,9 @@ from ...ledger.records import VerdictRecord
 from ...measure.record import Measurement
 from ...prove.verdict import Verdict
 from . import measurement, verdict, words
+
+if TYPE_CHECKING:
+    from ...suite import Done
 
 TEMPLATES = Path(__file__).parent / "templates"
 TONES = {
@@ -45,6 +48,15 @@ def render(items: Sequence[Item]) -> str:
 
     views = [_view(item, i) for i, item in enumerate(items, 1)]
     return environment().get_template("page.html.j2").render(views=views, title=_title(views), version=__version__)
+
+
+def render_suite(done: Done, thresholds: Sequence[float]) -> str:
+    """The page of a suite."""
+    from ... import __version__
+    from . import suite
+
+    template = environment().get_template("suite.html.j2")
+    return template.render(view=suite.view(done, thresholds), title=f"suite {done.suite.name}", version=__version__)
 
 
 def _view(item: Item, number: int) -> dict[str, Any]:
