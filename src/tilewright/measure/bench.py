@@ -106,6 +106,8 @@ def _timeable(kernel: Kernel, device: str) -> None:
     if device == "cpu" and kernel.language not in ("native", "torch"):
         raise Unsupported(f"a kernel in '{kernel.language}' can't be timed on the CPU: it is evaluated there, not run",
                           where=kernel.path, remedy="run bench on a machine with a GPU, with --device cuda")  # fmt: skip
+    if device != "cpu" and kernel.language == "native":
+        raise Unsupported("a kernel in C runs on the CPU", where=kernel.path, remedy="leave out --device")
 
 
 def _measurable(sheet: TaskSheet, device: str) -> None:

@@ -1,4 +1,5 @@
-"""Blocks of interleaved turns: every arm forth, every arm back (ABBA), so that a drift hits all arms alike.
+"""Blocks of interleaved turns: every arm forth, every arm back (ABBA), so that a drift hits all arms alike; in a new
+random order each time, so that no arm always follows the same other.
 
 A block's sample of an arm is the median of its calls in both turns; a block's ratio pairs two arms. Outputs of secretly
 picked calls are judged after each block, while no clock runs; an arm whose output is wrong there is out.
@@ -80,7 +81,8 @@ class Pairing:
         samples: dict[str, list[Turn]] = {x.name: [] for x in lanes}
         chosen = lanes[0].hand.feed.choose()  # judged calls of a block get one input, whose truth is worked out once
         looks = self.rng.random() < self._looked_at()
-        for lane in (*lanes, *reversed(lanes)):
+        order = [lanes[i] for i in self.rng.permutation(len(lanes))]  # who comes first or follows itself is luck
+        for lane in (*order, *reversed(order)):
             if not lane.fault:
                 judged = int(self.rng.integers(lane.calls)) if looks and self.rng.random() < self._share() else None
                 samples[lane.name].append(lane.hand.turn(lane.calls, self.protocol.settle_calls, judged, chosen))

@@ -25,7 +25,7 @@ class Protocol(Model):
     """Numbers of the protocol. Times in seconds."""
 
     version: str = VERSION
-    order: str = "ABBA"
+    order: str = "ABBA, arms in random order in each block"
     level: float = 0.99
     """Confidence of every interval."""
     resamples: int = 2000

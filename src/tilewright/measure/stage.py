@@ -22,6 +22,7 @@ from .feed import Feed, Given
 from .hand import Hand, Kept, Source, TimingSession
 from .protocol import Protocol
 
+COSTLY_S = 1.0
 TRIES = 2  # untimed calls of a baseline that are judged before it is timed
 
 
@@ -53,7 +54,9 @@ class Stage:
         began = time.perf_counter()
         truth = exam.truth(self.feed.case)
         self.truth_s = time.perf_counter() - began
-        self.tries = [self.feed.choose() for _ in range(TRIES)]  # the same for all arms: their truth is worked out once
+        self.tries = [
+            self.feed.choose() for _ in range(TRIES if self.truth_s < COSTLY_S else 1)
+        ]  # the same for all arms: their truth is worked out once
         if truth.refused is not None or truth.baseline is None:
             why = truth.refused.message if truth.refused is not None else truth.note
             raise TaskError(f"the reference gives no result at {self.feed.case}: {why}",
@@ -83,7 +86,7 @@ class Stage:
         if failed is not None:
             player.unavailable = words(failed)
             return player
-        for turn in range(TRIES):
+        for turn in range(len(self.tries)):
             fault = self._try(player, turn)
             if turn == 0:
                 player.ready_s = time.perf_counter() - began
