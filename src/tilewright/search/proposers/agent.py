@@ -20,6 +20,7 @@ from ...ledger.store import locate
 from ..tree import BaseProposer, Context, Cost, Message, Proposal
 from . import _reply
 from ._http import Passing
+from ._options import listed
 from ._processes import Ended, run
 from ._workspace import changed, collect, prepare, snapshot
 
@@ -109,7 +110,7 @@ def _how(ended: Ended) -> str:
 
 
 def make(options: Mapping[str, str]) -> Agent:
-    """``command``, ``timeout`` (seconds), ``env`` and ``hide`` (by commas), ``confine`` (require, best, none)."""
+    """``command``, ``timeout`` (seconds), ``env`` and ``hide`` (joined by ``+``), ``confine`` (require, best, none)."""
     if unknown := set(options) - {"command", "timeout", "env", "hide", "confine"}:
         raise UserError(f"proposer 'agent' takes no option '{sorted(unknown)[0]}'",
                         remedy="it takes command, timeout, env, hide and confine")  # fmt: skip
@@ -125,5 +126,5 @@ def make(options: Mapping[str, str]) -> Agent:
         seconds = 0.0
     if not 0 < seconds < 1e6:
         raise UserError(f"timeout is '{options['timeout']}'", remedy="give seconds, timeout=900")
-    lists = {n: [v for v in options.get(n, "").split(",") if v] for n in ("env", "hide")}
+    lists = {n: listed(options.get(n, "")) for n in ("env", "hide")}
     return Agent(command, seconds, lists["env"], confine, lists["hide"])

@@ -14,6 +14,7 @@ from ..tree import BaseProposer, Context, Cost, Message, Proposal
 from . import _prompt, _reply
 from ._http import Passing, Patience
 from ._models import Said, Server
+from ._options import listed
 
 RULES = """You make a kernel faster without changing what it computes. The kernel is checked on sizes, values, layouts and
 memory that you are not shown, then timed on sizes that you are not shown. Results that are kept between calls, torch
@@ -102,12 +103,12 @@ WORDS = ("provider", "url", "model", "judge", "key_env", "temperature")
 
 
 def make(options: Mapping[str, str]) -> Llm:
-    """``model`` (one or more, by commas), ``provider`` (openai, anthropic), ``url``, ``judge``, ``key_env``,
+    """``model`` (one, or more joined by ``+``), ``provider`` (openai, anthropic), ``url``, ``judge``, ``key_env``,
     ``temperature``, ``tokens``, ``reply_tokens``, ``timeout``, ``attempts``, ``price_in``, ``price_out``."""
     if unknown := set(options) - {*NUMBERS, *WORDS}:
         raise UserError(f"proposer 'llm' takes no option '{sorted(unknown)[0]}'",
                         remedy=f"it takes {', '.join((*WORDS, *NUMBERS))}")  # fmt: skip
-    models = [m.strip() for m in options.get("model", "").split(",") if m.strip()]
+    models = listed(options.get("model", ""))
     if not models:
         raise UserError("proposer 'llm' needs a model", remedy="give model=NAME")
     kind = options.get("provider", "openai")

@@ -12,17 +12,18 @@ from ...errors import UserError
 from ..skills._admission import Admission, admission
 from ..skills._skill import Refusal, Site, Skill, all_skills
 from ..tree import BaseProposer, Context, Node, Proposal
+from ._options import listed
 
 TOLD = 4  # refusals that are repeated in the words of a trouble
 
 
 class Rewrites(BaseProposer):
-    """``only`` and ``without`` are names of skills, separated by commas."""
+    """``only`` and ``without`` are names of skills, joined by ``+``."""
 
     name = "rewrites"
 
     def __init__(self, only: str = "", without: str = ""):
-        self.only, self.without = _names(only), _names(without)
+        self.only, self.without = listed(only), listed(without)
         self.skills: list[Skill] = []
         self._found: dict[tuple[str, str], list[Site | Refusal]] = {}
 
@@ -95,10 +96,6 @@ def gained(nodes: Mapping[int, Node], skill: str) -> list[float]:
 
 def _digest(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()
-
-
-def _names(text: str) -> list[str]:
-    return [n.strip() for n in text.split(",") if n.strip()]
 
 
 def make(options: Mapping[str, str]) -> Rewrites:

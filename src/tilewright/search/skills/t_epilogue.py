@@ -38,10 +38,10 @@ class Epilogue(TritonSkill):
         if len(found) != 1:
             return Refusal(ret.lineno, f"'{function.name}' is launched at {len(found)} places")
         given = [i for i, a in enumerate(found[0].args) if isinstance(a, ast.Name) and a.id == name]
-        loads = [n for n in ast.walk(host) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+        uses = [n for n in ast.walk(host) if isinstance(n, ast.Name) and n.id == name]
         looked = [n for n in ast.walk(host) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
                   and n.value.id == name and n.attr in ("numel", "stride", "shape", "dtype", "device")]  # fmt: skip
-        if len(given) != 1 or len(loads) != 2 + len(looked):
+        if len(given) != 1 or len(uses) != 3 + len(looked):
             return Refusal(ret.lineno, f"'{name}' is used for more than the launch and the result")
         if not _empty(host, name):
             return Refusal(ret.lineno, f"'{name}' is not a fresh, empty tensor")

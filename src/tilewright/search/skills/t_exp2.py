@@ -20,7 +20,7 @@ class Exp2(TritonSkill):
     name = "t-exp2"
     what = "exp of scaled values becomes exp2, with log2(e) folded into the scale"
     holds = "a value times a scalar parameter or number, of which only maxima, differences and exponentials are taken"
-    keeps = "each exponential up to the rounding of the scale"
+    keeps = "each exponential up to a relative error that grows with the size of the scaled values"
     source = "Dao et al., FlashAttention, 2022 (exp2 with folded scale)"
     example = ("scaled_softmax.py", "scaled_triton.py")
 

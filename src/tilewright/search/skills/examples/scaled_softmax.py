@@ -2,7 +2,7 @@
 
 import torch
 
-from tilewright.task import Contract, Dim, Task, TensorSpec, Work, Workload
+from tilewright.task import Contract, Dim, Task, TensorSpec, Values, Work, Workload
 
 
 def reference(x):
@@ -12,7 +12,7 @@ def reference(x):
 TASK = Task(
     name="scaled_softmax",
     reference=reference,
-    inputs={"x": TensorSpec("M N")},
+    inputs={"x": TensorSpec("M N", values=Values(kind="uniform", low=-32.0, high=32.0))},
     outputs={"y": TensorSpec("M N")},
     dims={"M": Dim(0, 4096), "N": Dim(1, 4096)},
     workloads=(Workload(dims={"M": 16, "N": 200}),),
