@@ -300,3 +300,27 @@ def test_how_much_is_looked_at_does_not_depend_on_the_clock(tmp_path, monkeypatc
     monkeypatch.setattr(gate, "SECONDS", 0.0)
     (ended,) = algebra(tmp_path, KERNEL).claims
     assert "stopped by the clock after 1 of the sizes" in ended.domain
+
+
+ROUNDED = '''
+import torch
+from tilewright.task import Contract, Dim, Task, TensorSpec
+TASK = Task(reference=lambda x: torch.round(x * 16).clamp(-128, 127).to(torch.int8), inputs={"x": TensorSpec("N")},
+            outputs={"q": TensorSpec("N", dtypes=("int8",))}, dims={"N": Dim(1, 4096)}, workloads=[{"N": 100}],
+            contract=Contract())
+'''  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rounding", "found"), [("((x + 12582912.0) - 12582912.0)", "pass"), ("tl.floor(x + 0.5)", "fail")]
+)
+def test_ties_are_among_the_starts(tmp_path, rounding, found):
+    """Half to even by a magic number is the reference's rounding; half up is another, seen at ties alone."""
+    formula = f"(tl.minimum(tl.maximum({rounding}, -128.0), 127.0)).to(tl.int8)"
+    kernel = GELU_KERNEL.replace("FORMULA", formula).replace(
+        "torch.empty_like(x)", "torch.empty_like(x, dtype=torch.int8)"
+    )
+    kernel = kernel.replace("mask=offs < n)\n    tl.store", "mask=offs < n) * 16.0\n    tl.store")
+    report = algebra(tmp_path, kernel, ROUNDED)
+    assert report.status == found, report.reason
+    assert [c.kind for c in report.claims] == (["real"] if found == "pass" else [])

@@ -62,7 +62,8 @@ class Agreement:
 class Difference:
     """On one set of inputs: ``relative`` is the largest |kernel − reference| over the reference (or the output's scale,
     where that is larger) that stands out of float64's noise; ``ratio`` the largest in units of the dtype's rounding;
-    ``kernel`` and ``reference`` the two numbers there."""
+    ``kernel`` and ``reference`` the two numbers there; ``unsteady``: integers that differ, but turn with the inputs' last
+    bit."""
 
     relative: float = 0.0
     ratio: float = 0.0
@@ -73,6 +74,7 @@ class Difference:
     where: str = ""
     start: int = 0
     compared: int = 0
+    unsteady: int = 0
 
 
 class Pair:
@@ -278,6 +280,7 @@ class Pair:
         """Integers and booleans: any that differ, and did not move with the inputs' last bit."""
         worst.compared += r.numel()
         bad = (k != r) & steady
+        worst.unsteady += int(((k != r) & ~steady).sum())
         if bool(bad.any()) and worst.relative < 1.0:
             first = int(bad.reshape(-1).nonzero()[0])
             worst.relative, worst.ratio, worst.output, worst.where = 1.0, 1e6, name, self.stores.get(name, "")

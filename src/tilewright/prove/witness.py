@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 STARTS = 200
 BATCH = 11
+GRID_EACH, GRIDS = 8, 8  # one start in eight lies on a grid, of step 1/2 to 1/256
 PLAIN = 100.0  # times the rough budget: no need to look further
 STEPS = 60
 CLIMBS = 4
@@ -42,6 +43,7 @@ class Search:
 
     starts: int = 0
     compared: int = 0
+    unsteady: int = 0
     worst: Difference = field(default_factory=Difference)
     candidates: list[tuple[float, dict[str, torch.Tensor]]] = field(default_factory=list)
     suspects: list[tuple[Difference, dict[str, torch.Tensor]]] = field(default_factory=list)
@@ -54,8 +56,11 @@ def starts(exam: Examination, case: Case, most: int = STARTS) -> list[dict[str, 
     them."""
     found = []
     families = ("natural", *values.FAMILIES)
+    any_value = free(exam, case)
     for i in range(most):
-        recipe = replace(case.recipe, family=families[i % len(families)], seed=exam.seed_for("starts", i), grad=False)
+        grid = 2.0 ** (1 + i // GRID_EACH % GRIDS) if any_value and i % GRID_EACH == GRID_EACH - 1 else 0.0
+        family = "natural" if grid else families[i % len(families)]
+        recipe = replace(case.recipe, family=family, seed=exam.seed_for("starts", i), grad=False)
         try:
             made = exam.make(recipe)
         except TilewrightError:
@@ -70,9 +75,18 @@ def starts(exam: Examination, case: Case, most: int = STARTS) -> list[dict[str, 
             if n.startswith("grad of "):
                 g = values.generator(exam.seed_for("starts", n, i))
                 other = torch.randn(t.shape, generator=g).to(t.dtype)
-            changed[n] = other.contiguous()
+            changed[n] = on_grid(other, grid) if grid else other.contiguous()
         found.append(changed)
     return found
+
+
+def on_grid(t: torch.Tensor, grid: float) -> torch.Tensor:
+    """Values moved to multiples of 1 / ``grid`` (within their own range): sums are exact there, ties and equal numbers
+    occur."""
+    if not t.is_floating_point() or not t.numel():
+        return t.contiguous()
+    moved = (t.double() * grid).round() / grid
+    return moved.clamp(t.min().double(), t.max().double()).to(t.dtype).contiguous()
 
 
 def symbolic(case: Case) -> dict[str, torch.Tensor]:
@@ -124,6 +138,7 @@ def look(exam: Examination, child: AlgebraSession, case: Case, seconds: float, m
         for inputs, d in zip(part, child.real(part, unit(case)), strict=True):
             search.starts += 1
             search.compared += d.compared
+            search.unsteady += d.unsteady
             scored.append((d.ratio, inputs))
             if d.relative > 0:
                 search.suspects.append((replace(d, start=search.starts - 1), inputs))

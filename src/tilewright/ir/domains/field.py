@@ -23,6 +23,7 @@ from torch import Tensor
 from ...errors import Unsupported
 from ..program import Type
 from ..values import INTS, bits
+from . import magic
 from . import residues as r
 from .base import Domain
 from .constants import Number, number
@@ -149,6 +150,10 @@ class Field(Domain):
         fn = FUNCTIONS.get(name)
         if fn is None:
             raise Unsupported(f"{name} in the field domain", where=where)
+        for i, constant in enumerate(args[::-1] if name == "add" else ()):
+            if magic.limit(name, t.elem, constant.x) and float(constant.x.reshape(-1)[0]) > 0:
+                rounded = FUNCTIONS["rint"](self, where, args[i])
+                return fn(self, where, *(rounded if j == i else a for j, a in enumerate(args)))
         return fn(self, where, *args)
 
     def plain(self, v: FieldValue, where: str) -> FieldValue:

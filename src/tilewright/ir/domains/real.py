@@ -16,6 +16,7 @@ from torch import Tensor
 from ...errors import Unsupported
 from ..program import Type
 from ..values import FLOATS, INTS, bits
+from . import magic
 from .base import Domain
 from .constants import number
 from .machine import FUNCTIONS, Machine, compare, to_int
@@ -48,6 +49,10 @@ class Real(Domain):
         fn = FUNCTIONS.get(name)
         if fn is None:
             raise Unsupported(f"{name} in the real domain", where=where)
+        for i, constant in enumerate(args[::-1] if name in ("add", "sub") else ()):
+            if below := magic.limit(name, t.elem, constant.detach()):
+                other = torch.where(args[i].detach().abs() < below, args[i].round(), args[i])
+                return fn(*(other if j == i else a for j, a in enumerate(args)))
         return fn(*args)
 
     def compare(self, predicate: str, a: Tensor, b: Tensor, where: str) -> Tensor:

@@ -20,6 +20,7 @@ from torch import Tensor
 from ...errors import Unsupported
 from ..program import Type
 from ..values import INTS, bits
+from . import magic
 from .base import Domain
 from .constants import number
 from .machine import FUNCTIONS, Machine, compare, to_int
@@ -176,6 +177,12 @@ class Symbolic(Domain):
         fn = FUNCTIONS.get(name)
         if fn is None:
             raise Unsupported(f"{name} in the symbolic domain", where=where)
+        for i, constant in enumerate(args[::-1] if name in ("add", "sub") else ()):
+            small = args[i].near.abs() < magic.limit(name, t.elem, constant.near)
+            if bool(small.any()):
+                other = self.select(small, self.apply("rint", t, (args[i],), where), args[i])
+                args = tuple(other if j == i else a for j, a in enumerate(args))
+                break
         near = fn(*[a.near for a in args])
         return self.block(name, where, [a.ids.expand(near.shape) for a in args], near)
 

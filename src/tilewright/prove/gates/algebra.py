@@ -208,6 +208,8 @@ class Algebra(Gate):
         if search.worst.relative <= EQUAL_REAL or worst is None:
             if not search.compared:
                 return Check(silent=why or "nothing to compare in real arithmetic")
+            if search.unsteady:
+                return Check(silent=f"{search.unsteady} integers differ where an input's last bit decides them")
             if search.starts < most:
                 why = why or f"{seen.count} of {seen.total} elements differ at {_short(seen.where)}"
                 return Check(silent=f"only {search.starts} of {most} starts before the clock ended it (field: {why})")
