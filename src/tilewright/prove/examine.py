@@ -73,16 +73,19 @@ def check(
     """Examine a kernel. Returns the verdict, and the examination with the tensors of its findings. ``device``: ``cpu``
     (evaluated here) or ``cuda``."""
     started = time.monotonic()
-    place = None if device == "cpu" else machine.start(machine.named(device), sandbox=sandbox, limits=limits)
     if isinstance(kernel, str):
         kernel = read(kernel)
     if importlib.util.find_spec(f"{languages.__name__}.{kernel.language}") is None:
         raise Unsupported(f"kernels in '{kernel.language}' can't be checked yet", where=kernel.path,
                           remedy="check its Triton, torch, C or CUDA C++ form")  # fmt: skip
+    place = None
+    if machine.named(device) != "cpu":
+        machine.runs_there(kernel.language, kernel.path)
+        place = machine.start(device, sandbox=sandbox, limits=limits)
     sheet, session = open_task(problem, overrides=overrides, reference=reference, limits=limits, sandbox=sandbox)
     opened = Examination if place is None else partial(DeviceExamination, place)
     exam = opened(sheet, kernel, session, strict=strict, seed=seed, limits=limits, sandbox=sandbox,
-                       gate_seconds=gate_seconds, progress=progress)  # fmt: skip
+                  gate_seconds=gate_seconds, progress=progress)  # fmt: skip
     try:
         reports = run_gates(exam, every=all_gates_run)
     finally:

@@ -15,6 +15,7 @@ from tilewright.prove.examine import check, open_task
 from tilewright.prove.gates import gate
 from tilewright.prove.verdict import GateReport
 
+ROOT = Path(__file__).resolve().parents[3]
 TASK = """
 import torch
 from tilewright.task import Contract, Dim, Task, TensorSpec
@@ -94,3 +95,9 @@ def test_without_a_gpu_the_option_is_a_clear_error(tmp_path: Path) -> None:
 def test_an_unknown_device_is_named() -> None:
     with pytest.raises(UserError, match="device is 'tpu'"):
         machine.named("tpu")
+
+
+def test_a_kernel_in_c_runs_on_no_device() -> None:
+    with pytest.raises(UserError, match="a kernel in C runs on the CPU") as caught:
+        check("examples/03_native/problem.py", str(ROOT / "examples/03_native/right.c"), device="cuda")
+    assert "leave out --device cuda" in str(caught.value)

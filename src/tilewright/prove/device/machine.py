@@ -71,6 +71,12 @@ def named(device: str) -> str:
     return device
 
 
+def runs_there(language: str, path: str) -> None:
+    """Raises UserError for kernels that no device runs."""
+    if language == "native":
+        raise UserError("a kernel in C runs on the CPU", where=path, remedy="leave out --device cuda")
+
+
 def start(kind: str = "cuda", *, sandbox: str = "best", limits: Limits | None = None) -> Device:
     """Start the device in a sealed child and say what it is. Under ``best`` the strictest seal that the driver starts
     under is taken. Raises EnvironmentProblem, with the driver's words, where there is no device."""

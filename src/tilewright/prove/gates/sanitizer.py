@@ -63,7 +63,7 @@ class Sanitizer(Gate):
                 return _told(name, found, answer["report"])
             if reason := sanitize.broken(answer):
                 return Check(silent=f"compute-sanitizer {name} gave no report: {reason}")
-            exam.memory.setdefault(SEEN, []).append(name)
+            exam.memory.setdefault(SEEN, []).append(name + answer["seal"])
         return Check()
 
     def meaning(self, exam: Examination, tally: Tally) -> str:
@@ -82,7 +82,7 @@ def _watched(exam: Examination, case: Case, name: str) -> dict[str, Any]:
     """The tool's answer, from the strictest seal under which it gives a report."""
     answer: dict[str, Any] = {"report": "", "said": "not started", "status": -1}
     for seal in SEALS if exam.sandbox == "best" else SEALS[:1]:
-        answer = _once(exam, case, name, seal)
+        answer = {**_once(exam, case, name, seal), "seal": f" (without {', '.join(seal)})" if seal else ""}
         if not sanitize.broken(answer):
             break
     return answer
