@@ -201,3 +201,14 @@ def test_without_a_solver_the_concrete_claim_stays(tmp_path: Path, monkeypatch: 
     assert "z3 is not installed (pip install 'tilewright[prove]')" in report.meaning
     (claim,) = report.claims
     assert claim.domain.startswith("sampled sizes")
+
+
+def test_a_solver_that_does_not_come_back_costs_the_proof_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("z3")
+    monkeypatch.setattr(_symbolic, "GRACE_S", -_symbolic.SECONDS + 0.001)
+    found = trial(tmp_path, rows(".to(tl.int64)"), "coverage", "bounds", task=TALL)
+    assert found["bounds"].status == found["coverage"].status == "pass"
+    assert "the solver's process gave no answer" in found["bounds"].meaning
+    assert found["bounds"].claims[0].domain.startswith("sampled sizes and up to"), "beyond memory is still reached"

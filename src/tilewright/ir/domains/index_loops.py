@@ -58,7 +58,7 @@ class Loops:
 
     def loop(self, op: Op, values: dict[int, Any]) -> list[Any]:
         low, high, step, *first = (values[o] for o in op.operands)
-        if not all(isinstance(b, Num) for b in (low, high, step)) or step.low <= 0:
+        if not all(isinstance(b, Num) for b in (low, high, step)) or step.low <= 0 or op.attrs.get("unsigned"):
             raise Beyond(f"a loop whose step or range isn't followed, at {op.loc}")
         room = sub(high, low)
         turns = index.floor_div(add(room, sub(step, num(1))), step) or num(0)

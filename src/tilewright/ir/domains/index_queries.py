@@ -23,6 +23,7 @@ from .index_polynomial import Term, divided, polynomial, product, shares, total
 from .index_walk import SymbolicLaunch, Touch, Walker, in_tile, within_grid
 
 QUERY_MS = 400
+SMALLER_S = 1.5  # for a small counterexample, once there is one
 SMALL = (1 << 15, 1 << 18, 1 << 21)  # bytes of each storage in a counterexample, tried in turn
 
 
@@ -230,6 +231,7 @@ class Questions:
     ) -> dict[str, Any]:
         """Sizes and programs of a model, small ones if there are any."""
         bytes_ = [whole(s.nbytes.e) for s in self.launch.storages]
+        self.until = max(self.until, time.monotonic() + SMALLER_S)
         for most in SMALL:
             found, small = self._ask([condition, *(b <= most for b in bytes_)], around)
             if found == z3.sat:

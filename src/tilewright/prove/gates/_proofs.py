@@ -17,6 +17,7 @@ from ..case import Case, Recipe
 from ..verdict import Claim
 from . import _symbolic
 from ._beyond import MEMORY
+from ._launches import plain
 from ._symbolic import Group, in_order, symbolic
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def ask(exam: Examination, question: str) -> Iterator[Case]:
 def _one(exam: Examination, question: str, group: Group, proof: Proof, seconds: float) -> Iterator[Case]:
     answer = _symbolic.ask(exam, group, question, seconds)
     if "trouble" in answer:
-        proof.left[group.label] = answer["trouble"]
+        proof.left[group.label] = plain(answer["trouble"])
         return
     if question == "coverage" and not answer["proved"] and not answer["left"]:
         proof.left[group.label] = "it fills no storage of its own by plain stores"

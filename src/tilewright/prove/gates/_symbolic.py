@@ -224,7 +224,8 @@ def ask(exam: Examination, group: Group, question: str, seconds: float) -> dict[
     head = {"do": "index", "spec": group.spec, "question": question, "seconds": seconds}
     answer, _ = evaluator.ask_raw(head, seconds=seconds + GRACE_S)
     if "error" in answer:
-        return {"trouble": f"the solver's process ended: {answer['error'].get('message', '')}"}
+        exam.session(fresh=True, slot=SLOT)  # whatever is asked next doesn't wait for it
+        return {"trouble": f"the solver's process gave no answer: {answer['error'].get('message', '')}"}
     return answer
 
 
