@@ -64,3 +64,9 @@ Device = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict line only.")]
+
+
+def on(device: str) -> dict[str, str]:
+    """The device among the options of many checks. Nothing where it is the CPU, so that audits which began before
+    there was a choice go on."""
+    return {} if device == "cpu" else {"device": device}

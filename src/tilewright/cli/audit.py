@@ -36,6 +36,7 @@ def command(
     seed: o.Seed = None,
     gate_seconds: o.Seconds = 20.0,
     timeout: o.Timeout = 60.0,
+    device: o.Device = "cpu",
 ) -> None:
     """Check every (problem, kernel) pair below DIR, in parallel. An audit that was stopped goes on where it was.
 
@@ -50,7 +51,7 @@ def command(
     pairs = audit.discover(folder, problem_glob, kernel_glob)
     with audit_table.live(len(pairs)) as notice:
         done = audit.audit(pairs, jobs=jobs, ledger=ledger, fresh=fresh, strict=strict, notice=notice, sandbox=sandbox,
-                           seed=seed, gate_seconds=gate_seconds, timeout=timeout)  # fmt: skip
+                           seed=seed, gate_seconds=gate_seconds, timeout=timeout, **o.on(device))  # fmt: skip
     audit_table.show(done)
     if json is not None:
         report.write_text(json, jsonlib.dumps(done.data(), indent=1))

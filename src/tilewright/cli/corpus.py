@@ -43,6 +43,7 @@ def command(
     seed: o.Seed = None,
     gate_seconds: o.Seconds = 20.0,
     timeout: o.Timeout = 60.0,
+    device: o.Device = "cpu",
 ) -> None:
     """Grade the verifier on kernels with planted faults and right controls: kill rate and false alarms per gate, beside
     the field's usual check (three random inputs of one shape, allclose at 1e-2).
@@ -60,7 +61,8 @@ def command(
         raise UserError(f"mode is '{mode}'", remedy="use default, strict or both")
     if mutants_only and not mutants:
         raise UserError("--mutants-only without --mutants", remedy="say how many of each kernel: --mutants 1")
-    options = {"sandbox": sandbox, "seed": seed, "gate_seconds": gate_seconds, "timeout": timeout}
+    options = {"sandbox": sandbox, "seed": seed, "gate_seconds": gate_seconds, "timeout": timeout,
+               **o.on(device)}  # fmt: skip
     data: dict[str, Any] = {}
     code, done = 0, None
     if not mutants_only:

@@ -104,6 +104,8 @@ def grade(
     """Check the labelled kernels below ``folder`` whose name contains ``only``, or every n-th of them; resumes an unfinished
     run."""
     labelled = [(p, lab) for p, lab in read_labels(folder) if only in p.name][::every]
+    if options.get("device", "cpu") != "cpu":
+        labelled = [(p, lab) for p, lab in labelled if p.kernel.suffix != ".c"]
     labels = {p.name: lab for p, lab in labelled}
     notice = notice or (lambda what, name: None)
     done = Graded()

@@ -81,7 +81,7 @@ def check(
     place = None
     if machine.named(device) != "cpu":
         machine.runs_there(kernel.language, kernel.path)
-        place = machine.start(device, sandbox=sandbox, limits=limits)
+        place = machine.started(device, sandbox)
     sheet, session = open_task(problem, overrides=overrides, reference=reference, limits=limits, sandbox=sandbox)
     opened = Examination if place is None else partial(DeviceExamination, place)
     exam = opened(sheet, kernel, session, strict=strict, seed=seed, limits=limits, sandbox=sandbox,

@@ -7,6 +7,7 @@ itself gets past that; ``free_bytes`` is asked after each gate, and a child's me
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -75,6 +76,12 @@ def runs_there(language: str, path: str) -> None:
     """Raises UserError for kernels that no device runs."""
     if language == "native":
         raise UserError("a kernel in C runs on the CPU", where=path, remedy="leave out --device cuda")
+
+
+@functools.cache
+def started(kind: str, sandbox: str) -> Device:
+    """The device, started once for all checks of this process."""
+    return start(kind, sandbox=sandbox)
 
 
 def start(kind: str = "cuda", *, sandbox: str = "best", limits: Limits | None = None) -> Device:
