@@ -136,5 +136,8 @@ def test_only_what_beats_the_noise_becomes_a_finalist():
     tree = Tree({n.number: n for n in (node(0, 1.0), node(1, 1.02), node(2, 1.5), node(3, 1.2), node(4, 1.3))})
     assert [n.number for n in finalists.choose(tree, 2, 0.03)] == [2, 4]
     assert finalists.choose(Tree({0: node(0, 1.0)}), 3, 0.03) == []
+    lucky = node(5, 3.0)
+    tree.add(lucky.model_copy(update={"timing": lucky.timing.model_copy(update={"low": 0.9, "high": 9.0})}))
+    assert [n.number for n in finalists.choose(tree, 2, 0.03)] == [2, 4], "a wide interval is mostly luck"
     nothing = finalists.conclude([], 0.03)
     assert nothing.reason == "no trial was faster than the start by more than the noise"

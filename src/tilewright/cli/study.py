@@ -34,7 +34,7 @@ def command(
 
     Exit code: 0 done, 2 error.
 
-    Example: tilewright study examples/07_search_matmul/space.json --html study.html
+    Example: tilewright study examples/07_search_rowsum/recorded.json --html study.html
     """
     import json as jsonlib
 

@@ -98,8 +98,10 @@ def rounds_least(alpha: float) -> int:
 
 
 def choose(tree: Tree, limit: int, noise: float) -> list[Node]:
-    """The fastest few that beat the yardstick by more than the noise on the workloads of the search."""
-    return [n for n in tree.ranked() if n.number != 0 and (n.score or 0.0) > math.log1p(noise)][:limit]
+    """The few that are surest to be fast on the workloads of the search: by the lower end of their interval, since a wide
+    one with a high middle is mostly luck."""
+    fast = [n for n in tree.ranked() if n.number != 0 and (n.score or 0.0) > math.log1p(noise)]
+    return sorted(fast, key=lambda n: (-n.timing.low if n.timing else 0.0, n.number))[:limit]
 
 
 def summary(node: Node, logs: Sequence[float], alpha: float, dropped: str = "") -> Finalist:
