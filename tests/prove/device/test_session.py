@@ -9,6 +9,7 @@ import torch
 
 from tilewright.errors import EnvironmentProblem, UserError
 from tilewright.kernel import read
+from tilewright.prove.case import Recipe
 from tilewright.prove.device import machine
 from tilewright.prove.device.examination import DeviceExamination
 from tilewright.prove.examine import check, open_task
@@ -101,3 +102,36 @@ def test_a_kernel_in_c_runs_on_no_device() -> None:
     with pytest.raises(UserError, match="a kernel in C runs on the CPU") as caught:
         check("examples/03_native/problem.py", str(ROOT / "examples/03_native/right.c"), device="cuda")
     assert "leave out --device cuda" in str(caught.value)
+
+
+FAULTY = """import torch
+
+
+def kernel(x):
+    if x.shape[0] == 6:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\\nCompile with …")
+    return torch.softmax(x, -1)
+"""
+
+
+def test_a_fault_of_the_device_ends_its_child_and_the_next_call_has_a_fresh_one(
+    tmp_path: Path, place: machine.Device
+) -> None:
+    (tmp_path / "problem.py").write_text(TASK)
+    (tmp_path / "candidate.py").write_text(FAULTY)
+    sheet, reference = open_task(str(tmp_path / "problem.py"))
+    exam = DeviceExamination(place, sheet, read(f"{tmp_path / 'candidate.py'}::kernel"), reference, seed=7)
+    try:
+        given = exam.workload()
+        first = exam.session()
+        outcome = exam.run(exam.make(Recipe(given)))
+        assert outcome.trouble is not None
+        assert (outcome.trouble.type, outcome.trouble.kind) == ("DeviceFault", "launch")
+        assert outcome.trouble.message == "an illegal memory access was encountered"
+        assert outcome.trouble.where.endswith("candidate.py:6")
+        other = exam.make(Recipe(given.model_copy(update={"dims": {"M": 2, "N": 3}})))
+        assert not exam.judge(other, exam.run(other)).failed
+        assert exam.session() is not first
+    finally:
+        exam.close()
+        reference.close()
