@@ -15,6 +15,8 @@ import pytest
 from tilewright.corpus.labels import read_labels
 from tilewright.kernel import read
 from tilewright.measure.baselines import Context, offers
+from tilewright.measure.figure import charge
+from tilewright.measure.pairing import Lane
 from tilewright.measure.protocol import PROTOCOL
 from tilewright.measure.record import WorkloadResult
 from tilewright.measure.workload import Setting, play
@@ -78,3 +80,32 @@ def test_an_honest_kernel_is_not_refused(name: str, time: Time) -> None:
     arm = found.figure.arm("candidate")
     assert arm is not None
     assert arm.checked > 0, "outputs of timed calls were judged, and none was wrong"
+
+
+def test_what_is_done_after_the_sign_counts_as_time() -> None:
+    """A call that says that it is done at once, and takes its time afterwards, gains nothing."""
+    early = Lane("candidate", None, blocks=[[5e-6, 6e-6]], delivery=[60e-6, 61e-6, 62e-6])  # type: ignore[arg-type]
+    plain = Lane("eager", None, blocks=[[50e-6, 51e-6]], delivery=[20e-6, 21e-6, 22e-6])  # type: ignore[arg-type]
+    other = Lane("compile", None, blocks=[[40e-6]], delivery=[22e-6])  # type: ignore[arg-type]
+    native = Lane("twin", None, blocks=[[40e-6]])  # type: ignore[arg-type]
+    charge([early, plain, other, native], PROTOCOL)
+    assert early.blocks == [pytest.approx([45e-6, 46e-6])]
+    assert plain.blocks == [[50e-6, 51e-6]]
+    assert other.blocks == [[40e-6]], "a microsecond is no delay"
+    assert native.blocks == [[40e-6]]
+
+
+@pytest.mark.slow
+def test_forging_both_clocks_gains_nothing(time: Time) -> None:
+    """Signalling early with a clock to match: refused where it is late, and never faster than what it is."""
+    found = time("wrong_forges_both_clocks.py")
+    if found.answer == "refused":
+        assert re.search(SAYS["late"], found.reason), found.reason
+        return
+    assert found.figure is not None
+    kernel, eager = found.figure.arm("candidate"), found.figure.arm("eager")
+    assert kernel is not None
+    assert eager is not None
+    assert kernel.time is not None
+    assert eager.time is not None
+    assert kernel.time.median > eager.time.median / 2, "three passes over the data take as long as one, or longer"

@@ -71,6 +71,8 @@ class Protocol(Model):
     delivery_seconds: float = 30e-6
     """Handing over the outputs after the clock stopped may take this many times what the reference's take, and this much
     more: else they are computed only when they are looked at."""
+    delivery_free: float = 4e-6
+    """By how much later than the promptest baseline's a lane's outputs may come; what is beyond counts as its time."""
     floor_margin: float = 0.10
     """A time below the floor by more than this and its interval is refused."""
     head_start: float = 60e-6
