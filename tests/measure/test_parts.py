@@ -167,6 +167,25 @@ def test_the_state_of_this_machine():
     assert state.alike({"a": 1}, {"a": 1, "b": 2}) == ("b",)
 
 
+def process(root, pid, parent, inside=(), children=()):
+    folder = root / str(pid)
+    (folder / "task" / str(pid)).mkdir(parents=True)
+    (folder / "stat").write_text(f"{pid} (a (name) S {parent} 1 1")
+    (folder / "status").write_text(f"Name:\tx\nNSpid:\t{pid} {' '.join(map(str, inside))}\n")
+    (folder / "task" / str(pid) / "children").write_text(" ".join(map(str, children)))
+
+
+def test_a_child_is_found_from_outside_of_its_process_namespace(tmp_path):
+    process(tmp_path, 100, 1, children=(101,))  # what waits for the server
+    process(tmp_path, 101, 100, inside=(1,), children=(102, 103))
+    process(tmp_path, 102, 101, inside=(2, 1))
+    process(tmp_path, 103, 101, inside=(3, 1))
+    process(tmp_path, 3, 99)  # another process that happens to have the child's number here
+    assert watch.locate(3, 100, tmp_path) == 103
+    assert watch.locate(7, 100, tmp_path) is None
+    assert watch.locate(101, 100, tmp_path) == 101, "a child of the server itself"
+
+
 def test_a_process_that_is_no_child_is_not_trusted():
     import os
 

@@ -223,10 +223,12 @@ class Run:
                 audit.start(name)
                 played = play(setting, w)
                 kept = {"result": played.result.model_dump(mode="json"), "compile_s": played.compile_s,
-                        "baselines": [b.model_dump(mode="json") for b in played.baselines]}  # fmt: skip
+                        "baselines": [b.model_dump(mode="json") for b in played.baselines],
+                        "notes": list(played.notes)}  # fmt: skip
                 audit.finish(name, self.verdict.id or None, kept)
             found.append(WorkloadResult.model_validate(kept["result"]))
             ready = max(ready, kept["compile_s"])
+            self.notes += [n for n in kept["notes"] if n not in self.notes]
             conclude.merge(bases, [Baseline.model_validate(b) for b in kept["baselines"]])
         audit.close()
         if names and set(names) <= set(done):

@@ -22,13 +22,13 @@ def of(pid: int) -> set[int]:
 
 @contextlib.contextmanager
 def apart(pid: int) -> Iterator[set[int]]:
-    """Within: the child ``pid`` has one processor and this process the others; gives the child's, empty where it could not
-    be had. No garbage is collected meanwhile."""
+    """Within: the child ``pid`` (0: not known) has one processor and this thread the others; gives the child's, empty where
+    it could not be had. No garbage is collected meanwhile."""
     before, collects = allowed(), gc.isenabled()
     gc.disable()
     own: set[int] = set()
     try:
-        if len(before) > 1:
+        if len(before) > 1 and pid:
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(pid, {max(before)})
                 own = {max(before)}

@@ -171,7 +171,7 @@ class Hand:
             self.session._died(str(e))
             result.trouble = self.session.dead
             return result
-        with cores.apart(self.session.pid) as own:
+        with cores.apart(self.session.watched.pid) as own:
             made = 0
             while (
                 made < most
@@ -182,7 +182,7 @@ class Hand:
         if made < most and self.session.dead is None:
             self._ring(words.STOP)  # one that is not waited for would end the next turn
         self._finish(ticket, result)
-        if own and not result.refusal and cores.of(self.session.pid) - own:
+        if own and not result.refusal and cores.of(self.session.watched.pid) - own:
             result.refusal = "it moved to processors that it was not given"
         return result
 

@@ -164,6 +164,16 @@ class Stage:
         own = 0 if native else 2 * self.output_bytes  # made by the call, and packed for the parent
         player.peak_bytes, player.extra_bytes = peak, max(0, peak - before - own)
 
+    def notes(self) -> tuple[str, ...]:
+        """What this workload's times don't rest on, in words."""
+        unseen = any(p.session is not None and not p.session.watched.seen for p in self.players)
+        same = self.feed.repeats()
+        return (
+            *(("threads and processors of the timed processes can't be seen from here",) if unseen else ()),
+            *((f"values of {', '.join(same)} come again after {len(self.feed.cases)} sets",) if same else ()),
+            *(("outputs are random, so none was judged",) if self.exam.contract.random else ()),
+        )
+
     def captured(self, player: Player) -> bool:
         """Whether an arm's call can be replayed from a graph."""
         return False

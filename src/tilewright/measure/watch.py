@@ -6,17 +6,52 @@ import contextlib
 import os
 from pathlib import Path
 
+PROC = Path("/proc")
 THREADS, PARENT = 17, 1  # fields of /proc/PID/stat after the name
 
 
+def locate(pid: int, server: int, proc: Path = PROC) -> int | None:
+    """The process id, as this process sees it, of the child that its server calls ``pid``. A server without privileges
+    lives in a process namespace of its own, below a process that waits for it. None where it can't be found."""
+    if _field(proc / str(pid) / "stat", PARENT) == str(server):
+        return pid
+    for middle in _children(proc, server):
+        for found in _children(proc, middle):
+            if str(pid) in _inside(proc / str(found) / "status")[1:]:
+                return found
+    return None
+
+
+def _children(proc: Path, pid: int) -> list[int]:
+    with contextlib.suppress(OSError, ValueError):
+        return [int(x) for x in (proc / str(pid) / "task" / str(pid) / "children").read_text().split()]
+    return []
+
+
+def _field(stat: Path, which: int) -> str:
+    with contextlib.suppress(OSError, IndexError):
+        return stat.read_text(errors="replace").rpartition(")")[2].split()[which]
+    return ""
+
+
+def _inside(status: Path) -> list[str]:
+    """The ids that a process has in each process namespace it is in, the outermost first."""
+    with contextlib.suppress(OSError):
+        for line in status.read_text().splitlines():
+            if line.startswith("NSpid:"):
+                return line.split()[1:]
+    return []
+
+
 class Watched:
-    """A child by its process id. ``seen`` is False where this machine hides it (another process namespace)."""
+    """A child by its process id at its server. ``seen`` is False where this machine hides it."""
 
     def __init__(self, pid: int, server: int):
-        self.pid = pid
-        self._stat = self._open(f"/proc/{pid}/stat")
-        self._wait = self._open(f"/proc/{pid}/schedstat")
-        self.seen = self._stat >= 0 and self._fields()[PARENT] == str(server)
+        found = locate(pid, server)
+        self.seen = found is not None
+        self.pid = found or 0
+        self._stat = self._open(f"/proc/{found}/stat")
+        self._wait = self._open(f"/proc/{found}/schedstat")
         self.threads_at_rest = self.threads() if self.seen else 0
 
     def threads(self) -> int:

@@ -48,6 +48,7 @@ class Played:
     result: WorkloadResult
     baselines: tuple[Baseline, ...]
     compile_s: float
+    notes: tuple[str, ...] = ()
 
 
 def name_of(w: Workload) -> str:
@@ -94,7 +95,8 @@ def _play(setting: Setting, workload: Workload, stage: Stage) -> Played:
         kind=workload.kind, figures=tuple(figures), floor=least, answer=figures[0].answer, reason=figures[0].reason,
         refusals=tuple(f"{n}: {why}" for n, why in outs.items()),
     )  # fmt: skip
-    return Played(result, tuple(_baseline(setting, o, stage, outs) for o in setting.offers), lead.ready_s)
+    bases = tuple(_baseline(setting, o, stage, outs) for o in setting.offers)
+    return Played(result, bases, lead.ready_s, stage.notes())
 
 
 def _figure(setting: Setting, stage: Stage, cache: Cache, launch: Launch) -> tuple[Figure, dict[str, str]]:
