@@ -46,8 +46,15 @@ def main() -> int:
             out.write(json.dumps(row) + "\n")
             out.flush()
             told(rows, a, started)
-    found = {"method": __doc__.split("\n")[0], "protocol": json.loads(protocol.body()), "protocol_sha256": protocol.sha256(),
-             "machine": conclude.machine("cpu"), "state": state.snapshot(), "summary": summary(rows, protocol), "rows": rows}
+    found = {
+        "method": __doc__.split("\n")[0],
+        "protocol": json.loads(protocol.body()),
+        "protocol_sha256": protocol.sha256(),
+        "machine": conclude.machine("cpu"),
+        "state": state.snapshot(),
+        "summary": summary(rows, protocol),
+        "rows": rows,
+    }
     a.out.write_text(json.dumps(found, indent=1))
     print(json.dumps(found["summary"], indent=1))
     return 0 if wanted(rows, a) is None else 3
@@ -85,10 +92,17 @@ def compare(candidate: str, baseline: str, which: int, protocol) -> dict:
         figure = result.figure
         ratio = figure.ratio() if figure else None
         return {
-            "candidate": candidate, "baseline": baseline, "workload": result.name, "answer": result.answer,
-            "reason": result.reason, "ratio": ratio and ratio.interval.model_dump(), "seconds": time.monotonic() - began,
-            "variation": ratio and ratio.variation, "noise": figure.noise if figure else None,
-            "null": figure.null.model_dump() if figure and figure.null else None, "load": state.snapshot()["load"][0],
+            "candidate": candidate,
+            "baseline": baseline,
+            "workload": result.name,
+            "answer": result.answer,
+            "reason": result.reason,
+            "ratio": ratio and ratio.interval.model_dump(),
+            "seconds": time.monotonic() - began,
+            "variation": ratio and ratio.variation,
+            "noise": figure.noise if figure else None,
+            "null": figure.null.model_dump() if figure and figure.null else None,
+            "load": state.snapshot()["load"][0],
             "blocks": len(figure.arms[0].blocks) if figure and figure.arms else 0,
         }
     finally:
@@ -114,13 +128,17 @@ def summary(rows: list[dict], protocol) -> dict:
     faster = sum(r["answer"] == "faster" for r in answered)
     planted = [r for r in rows if r["candidate"] != r["baseline"]]
     return {
-        "null comparisons": len(null), "answered": len(answered),
+        "null comparisons": len(null),
+        "answered": len(answered),
         "answers": {x: sum(r["answer"] == x for r in null) for x in sorted({r["answer"] for r in null})},
-        "false faster": faster, "upper bound of its rate, 99%": upper(faster, len(answered)),
+        "false faster": faster,
+        "upper bound of its rate, 99%": upper(faster, len(answered)),
         "smallest effect": protocol.smallest_effect,
         "median width of the interval": middle([(r["ratio"]["high"] - r["ratio"]["low"]) for r in answered]),
         "median of one run in the interval of the next": agreement(answered),
-        "planted, a tenth more work": {x: sum(r["answer"] == x for r in planted) for x in {r["answer"] for r in planted}},
+        "planted, a tenth more work": {
+            x: sum(r["answer"] == x for r in planted) for x in {r["answer"] for r in planted}
+        },
         "seconds": sum(r["seconds"] for r in rows),
     }
 
@@ -147,9 +165,12 @@ def told(rows: list[dict], a: argparse.Namespace, started: float) -> None:
     null = [r for r in rows if r["candidate"] == r["baseline"]]
     done = sum(r["answer"] != "too noisy" for r in null)
     r = rows[-1]
-    print(f"{done}/{a.count} answered of {len(null)}, {len(rows) - len(null)}/{a.planted} planted, "
-          f"{time.monotonic() - started:.0f} s; {r['candidate']} {r['workload']}: {r['answer']}"
-          + (f" {r['ratio']['median']:.3f}" if r["ratio"] else ""), flush=True)
+    print(
+        f"{done}/{a.count} answered of {len(null)}, {len(rows) - len(null)}/{a.planted} planted, "
+        f"{time.monotonic() - started:.0f} s; {r['candidate']} {r['workload']}: {r['answer']}"
+        + (f" {r['ratio']['median']:.3f}" if r["ratio"] else ""),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -36,7 +36,10 @@ def show(m: Measurement, *, quiet: bool = False) -> None:
 
 def headline(m: Measurement) -> Text:
     """The answer with its interval, in one line."""
-    parts: list[str | tuple[str, str]] = [(m.answer.upper(), STYLE[m.answer]), f"  {m.kernel}  on {m.task}, {m.device_class}"]
+    parts: list[str | tuple[str, str]] = [
+        (m.answer.upper(), STYLE[m.answer]),
+        f"  {m.kernel}  on {m.task}, {m.device_class}",
+    ]
     if m.ratio is not None and m.answer not in ("refused", "too noisy"):
         parts.append(f"  {ratio(m.ratio)} the honest baseline's speed")
     return Text.assemble(*parts, (f"  ({m.id})" if m.id else "", "dim"))
