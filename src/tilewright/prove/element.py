@@ -75,8 +75,9 @@ class Elements:
         if not gap.is_finite() or not math.isfinite(size):
             return Enclosure("undecided", output=output, index=index, reason="no finite number there")
         if not gap.contains(0):
-            far, sides = float(gap.abs_lower()) / max(size, 1e-300), [self.domain.node(i).value for i in (k, r)]
-            return Enclosure("different", far, output, index, "", *sides)
+            far = float(gap.abs_lower()) / max(size, 1e-300)
+            ours, theirs = (self.domain.node(i).value for i in (k, r))
+            return Enclosure("different", far, output, index, kernel=ours, reference=theirs)
         most = float(gap.abs_upper())
         if most > SMALL * size and most > 1e-300:
             return Enclosure("undecided", output=output, index=index, reason="an enclosure that stays wide")
