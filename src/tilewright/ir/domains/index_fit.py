@@ -95,7 +95,7 @@ class Forms:
         """The least or the greatest of a form and a number that is seen."""
         for f, end in (("min", max(v)), ("max", min(v))):
             free = [i for i, x in enumerate(v) if x != end]
-            if len(free) < FEWEST or len(free) == len(v) - 1:
+            if len(free) < FEWEST:
                 continue
             names = list(self.places[0])
             part = Forms({n: [self.places[i][n] for i in free] for n in names}, self.shapes, self.shares)

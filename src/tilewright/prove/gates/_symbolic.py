@@ -34,7 +34,7 @@ KEY = "launches at symbolic sizes"
 SECONDS = 0.8  # for the questions of one gate about a kind of launch
 MORE_S = 0.2  # after which no other kind is asked about
 OBSERVE_S = 0.2
-JOINT = 7
+JOINT = 9
 GRACE_S = 5.0  # for what the solver does after its time
 FEWEST = 5  # places from which a form is told
 LONGEST = 200_000  # characters of IR
@@ -180,17 +180,19 @@ def _wanted(
     yield from ((dict(w.dims), True) for w in sheet.workloads[1:4])
     low = sizes.small(sheet, given)
     yield from ((grown(exam, low, n, exam.dtypes()[0]), True) for n in sheet.dims)
-    yield from ((_drawn(sheet, given, rng), True) for _ in range(JOINT))
+    yield from ((_drawn(sheet, given, rng, far=i % 3 == 2), True) for i in range(JOINT))
     for power in range(21):
         for name, spec in sheet.dims.items():
             size = sizes.near(spec, (1 << power) + 1)
             yield sizes.put(sheet, _drawn(sheet, given, rng) or given, name, size) if size else None, False
 
 
-def _drawn(sheet: Any, given: dict[str, int], rng: random.Random) -> dict[str, int] | None:
+def _drawn(sheet: Any, given: dict[str, int], rng: random.Random, far: bool = False) -> dict[str, int] | None:
+    """Sizes near the given ones; ``far``: of any order of magnitude."""
     dims: dict[str, int] = dict(given)
     for name, spec in sheet.dims.items():
-        size = sizes.near(spec, rng.randint(2, max(3, min(spec.high, 3 * max(given.get(name, 2), 8)))))
+        near = rng.randint(2, max(3, min(spec.high, 3 * max(given.get(name, 2), 8))))
+        size = sizes.near(spec, int(2 ** rng.uniform(1, spec.high.bit_length())) if far else near)
         dims = (sizes.put(sheet, dims, name, size) if size else None) or dims
     return dims
 
