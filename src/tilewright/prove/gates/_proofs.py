@@ -62,13 +62,11 @@ def _one(exam: Examination, question: str, group: Group, proof: Proof, seconds: 
     elif not answer["shown"] and not answer["left"]:
         proof.proved.append(group)
     for shown in answer["shown"]:
-        what = (
-            "programs that meet, of which nothing shows"
-            if question == "races"
-            else "a counterexample that does not show"
-        )
-        proof.left[group.label] = f"{what} when it is run ({_at(shown['sizes'])})"
-        yield from _replay(exam, question, shown)
+        at = _at(shown["sizes"])
+        proof.left[group.label] = f"a counterexample ({at})"
+        yield from _replay(exam, question, shown)  # if it shows, the gate stops here
+        what = "programs meet, and nothing shows" if question == "races" else "a counterexample shows nothing"
+        proof.left[group.label] = f"{what} when it is run ({at})"
     for why in answer["left"][:1]:
         proof.left[group.label] = why
 
