@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -87,8 +88,11 @@ def test_what_is_done_after_the_sign_counts_as_time() -> None:
     early = Lane("candidate", None, blocks=[[5e-6, 6e-6]], delivery=[60e-6, 61e-6, 62e-6])  # type: ignore[arg-type]
     plain = Lane("eager", None, blocks=[[50e-6, 51e-6]], delivery=[20e-6, 21e-6, 22e-6])  # type: ignore[arg-type]
     other = Lane("compile", None, blocks=[[40e-6]], delivery=[22e-6])  # type: ignore[arg-type]
-    native = Lane("twin", None, blocks=[[40e-6]])  # type: ignore[arg-type]
-    charge([early, plain, other, native], PROTOCOL)
+    in_place = SimpleNamespace(native=True)
+    native = Lane("twin", in_place, blocks=[[40e-6]], delivery=[2e-6])  # type: ignore[arg-type]
+    forged = Lane("file", in_place, blocks=[[5e-6]], delivery=[35e-6])  # type: ignore[arg-type]
+    charge([early, plain, other, native, forged], PROTOCOL)
+    assert forged.blocks == [[pytest.approx(40e-6)]], "a C kernel has nothing to hand over"
     assert early.blocks == [pytest.approx([45e-6, 46e-6])]
     assert plain.blocks == [[50e-6, 51e-6]]
     assert other.blocks == [[40e-6]], "a microsecond is no delay"
@@ -96,9 +100,10 @@ def test_what_is_done_after_the_sign_counts_as_time() -> None:
 
 
 @pytest.mark.slow
-def test_forging_both_clocks_gains_nothing(time: Time) -> None:
+@pytest.mark.parametrize("name", ["wrong_forges_both_clocks.py", "wrong_signals_from_c.c"])
+def test_forging_both_clocks_gains_nothing(name: str, time: Time) -> None:
     """Signalling early with a clock to match: refused where it is late, and never faster than what it is."""
-    found = time("wrong_forges_both_clocks.py")
+    found = time(name)
     if found.answer == "refused":
         assert re.search(SAYS["late"], found.reason), found.reason
         return

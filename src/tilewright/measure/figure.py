@@ -78,13 +78,20 @@ def late(lane: Lane, yardstick: Lane, protocol: Protocol) -> str:
 
 
 def charge(lanes: Sequence[Lane], protocol: Protocol) -> None:
-    """Add to a lane's times by how much later its outputs come than the promptest baseline's: work that is done after the
-    sign that it is done counts as work, however little it is. C kernels write in place and deliver nothing."""
-    prompt = [float(numpy.median(x.delivery)) for x in lanes if x.delivery and x.name not in (CANDIDATE, TWIN)]
+    """Add to a lane's times by how much later its outputs come than they must: work that is done after the sign that it is
+    done counts as work, however little it is. C kernels write in place and have nothing to hand over; others are held to
+    the promptest baseline."""
+    late = {x.name: float(numpy.median(x.delivery)) for x in lanes if x.delivery}
+    copying = [late[x.name] for x in lanes if x.name in late and not _in_place(x) and x.name not in (CANDIDATE, TWIN)]
     for lane in lanes:
-        excess = float(numpy.median(lane.delivery)) - min(prompt) if lane.delivery and prompt else 0.0
+        must = 0.0 if _in_place(lane) else min(copying, default=float("inf"))
+        excess = late.get(lane.name, 0.0) - must
         if excess > protocol.delivery_free:
             lane.blocks = [[t + excess for t in b] for b in lane.blocks]
+
+
+def _in_place(lane: Lane) -> bool:
+    return bool(getattr(lane.hand, "native", False))
 
 
 def _ratio(lead: Lane, other: Lane, noise: float, protocol: Protocol) -> Ratio:

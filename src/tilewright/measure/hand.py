@@ -218,7 +218,7 @@ class Hand:
         if index < 0:
             return True
         disturbed = watched.waited_ns() + cores.waited_ns() > waited
-        if not disturbed and not self.native:
+        if not disturbed:
             result.delivery.append((delivered - ended) / 1e9)
         result.times.append((ended - began) / 1e9)
         result.inner.append((w[words.ENDED] - w[words.BEGAN]) / 1e9)
