@@ -10,7 +10,7 @@ import pytest
 from tilewright.ir.compile import Pointer, compile
 
 pytest.importorskip("z3")
-from tilewright.ir.domains.index_launch import answer  # noqa: E402
+from tilewright.ir.domains.index_launch import answer
 
 WIDE, LONG = [1, 1 << 20, 1, None], [1, 4096, 1, None]
 

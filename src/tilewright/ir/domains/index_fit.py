@@ -99,7 +99,9 @@ class Forms:
                 continue
             names = list(self.places[0])
             part = Forms({n: [self.places[i][n] for i in free] for n in names}, self.shapes, self.shares)
-            found = part.value([v[i] for i in free])
+            free_numbers = tuple(v[i] for i in free)
+            finds = (part._linear, part._share, part._sums)  # no clamp within a clamp: that would be tried without end
+            found = next((form for find in finds for form in find(free_numbers)), None)
             if found is not None and all(
                 _clamp(f, evaluate(found, p), end) == x for p, x in zip(self.places, v, strict=True)
             ):
