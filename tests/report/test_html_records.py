@@ -78,6 +78,7 @@ def test_a_measurement_in_the_ledger_by_its_id(tmp_path: Path) -> None:
     out = tmp_path / "r.html"
     assert run(["report", kept.id, verdict.id, "--html", str(out), "--ledger", book.name]) == 0
     assert kept.id in out.read_text()
+    assert run(["show", kept.id, "--ledger", book.name]) == 0
 
 
 def test_what_is_neither_measurement_nor_verdict(tmp_path: Path) -> None:

@@ -18,12 +18,13 @@ def command(
     ledger: o.LedgerPath = None,
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
 ) -> None:
-    """Show what the ledger holds under an id: a verdict, or one finding with its case."""
+    """Show what the ledger holds under an id: a verdict, one finding with its case, a measurement."""
     from rich.console import Console
 
     from .. import report
     from ..api import open_ledger
     from ..errors import UserError
+    from ..report import measurement_table, records
 
     book = open_ledger(ledger)
     record: Any
@@ -35,6 +36,8 @@ def command(
     else:
         found = book.find(id)
         kind, record = found.kind, found.record
+        if kind == "measurement":
+            record = records.from_ledger(book, found.id)
     if json:
         body = record.verdict if kind == "verdict" else record.finding if kind == "finding" else record
         print(body if isinstance(body, str) else body.model_dump_json(indent=2) if hasattr(body, "model_dump_json")
@@ -44,5 +47,7 @@ def command(
         Console().print(f"recorded {record.created}", style="dim")
     elif kind == "finding":
         report.terminal.finding(record.finding, kernel=record.verdict.kernel, full=True)
+    elif kind == "measurement":
+        measurement_table.show(record)
     else:
         Console().print({"kind": kind, **record})
