@@ -69,6 +69,13 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.write(raw, reply.drip)
 
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, {k.lower(): v for k, v in self.headers.items()}, {}))
+        self.send_response(200)
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
     def write(self, raw: bytes, drip: float) -> None:
         try:
             for i in range(0, len(raw), 1 if drip else len(raw) or 1):

@@ -161,8 +161,8 @@ def test_a_slow_server_is_left_after_the_limit_however_it_is_slow(reply: Reply) 
 
 def test_a_redirect_does_not_carry_the_key_away() -> None:
     with serving(Reply(raw=b'{"stolen": 1}')) as other:
-        there = Reply(status=307, headers={"location": other.url}, raw=b"")
-        with serving(there) as server, pytest.raises(UserError, match="answers 307"):
+        there = Reply(status=302, headers={"location": other.url}, raw=b"")
+        with serving(there) as server, pytest.raises(UserError, match="answers 302"):
             post(server.url, {"authorization": "Bearer k"}, {}, Patience(5, 1))
         assert other.asked == []
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.errors import UserError
+from tilewright.errors import Unsupported, UserError
+from tilewright.measure.record import Interval, Measurement
 from tilewright.search.proposers import rewrites
 from tilewright.search.proposers._declared import read
-from tilewright.search.skills import _admission
+from tilewright.search.skills import _admission, _effect
 from tilewright.search.skills._skill import EXAMPLES, Found, Site, Skill, all_skills
 
 from .make import context, node, tree
@@ -108,3 +109,21 @@ def test_skills_that_there_are_not_are_told(tmp_path: Path) -> None:
         begun(tmp_path, only="c-nothing")
     with pytest.raises(UserError, match="takes no option 'all'"):
         rewrites.make({"all": "1"})
+
+
+@pytest.mark.parametrize(("answer", "kept"), [
+    ("faster", True), ("no measurable gain", True), ("too noisy", False), ("refused", False),
+])  # fmt: skip
+def test_only_a_lawful_measurement_is_an_effect(answer: str, kept: bool) -> None:
+    ratio = Interval(low=1.1, median=1.2, high=1.3, level=0.95)
+    made = Measurement(
+        answer=answer, kernel_sha256="k", task_sha256="t", protocol="p", protocol_version="v1", ratio=ratio
+    )  # type: ignore[arg-type]
+    found = _effect.of(made, "matmul, N=8")
+    assert (found is not None) == kept
+    assert found is None or (found.ratio, found.low, found.high, found.by) == (1.2, 1.1, 1.3, f"v1: {answer}")
+
+
+def test_a_skill_is_measured_on_the_device_that_it_is_for() -> None:
+    with pytest.raises(Unsupported, match=r"c-rows can't be timed on cuda"):
+        _effect.effects(next(s for s in all_skills() if s.name == "c-rows"), device="cuda")
