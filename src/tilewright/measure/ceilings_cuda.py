@@ -33,6 +33,7 @@ def measure(device: str = "cuda", api: Any = None, *, sets: tuple[int, ...] = SE
         if 2 * n < free:
             read[n], copy[n] = _bandwidths(api, n)
     rates = {d: _rate(api, d, matrix if d != "float64" else matrix // 2) for d in DTYPES}
+    api.release()
     return Ceilings(
         device="cuda", name=api.name(), read=_falling(read), copy_=_falling(copy), rates=rates, cache_bytes=api.cache(),
         launch=min(api.time(lambda: None) for _ in range(ROUNDS)), clocks=gpu_state.snapshot(device), threads=0,
@@ -81,6 +82,10 @@ class Events:
 
     def free_bytes(self) -> int:
         return int(torch.cuda.mem_get_info(self.device)[0])
+
+    def release(self) -> None:
+        """Give memory back: what is timed next has a process of its own."""
+        torch.cuda.empty_cache()
 
     def ones(self, n: int, dtype: str) -> torch.Tensor:
         return torch.ones(n, dtype=getattr(torch, dtype), device=self.device)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from ..prove.child.session import Limits
+import functools
+
 from ..prove.device import machine
 from ..prove.device.machine import Device
 
 
+@functools.cache
 def start(sandbox: str = "best") -> Device:
     """The device, started once in a sealed child. Raises EnvironmentProblem where there is none."""
     return machine.start("cuda", sandbox=sandbox)
@@ -15,8 +17,3 @@ def start(sandbox: str = "best") -> Device:
 def architecture(sandbox: str = "best") -> str:
     """``sm_90``: the class of device for which a verdict licenses a time."""
     return start(sandbox).target
-
-
-def limits(device: Device, seconds: float) -> Limits:
-    """What a timed child on the device may use."""
-    return device.limits(Limits(seconds=seconds))
