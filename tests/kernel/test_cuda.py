@@ -15,6 +15,7 @@ from tilewright.prove.device.examination import untried
 from tilewright.prove.examination import Examination
 from tilewright.prove.examine import check, open_task
 from tilewright.prove.finding import CaseRecord, Finding
+from tilewright.prove.gates import compile as compile_gate
 from tilewright.prove.gates import gate
 from tilewright.prove.script import render
 from tilewright.prove.verdict import GateReport
@@ -85,6 +86,29 @@ def test_an_error_has_its_line(compiler: str) -> None:
     made = _cuda_compile.compile_source(KERNEL.replace("* 2.0f", "* two"), "scale.cu", "sm_90")
     (message,) = [m for m in made.messages if "error" in m.kind]
     assert (made.ok, message.line, message.text) == (False, 9, 'identifier "two" is undefined')
+
+
+WITH_HEADERS = """
+#include <cuda_runtime.h>
+#include <cuda_bf16.h>
+#include <cooperative_groups.h>
+#include <stdint.h>
+#include <cfloat>
+#include <cmath>
+extern "C" __global__ void k(const __nv_bfloat16 *x, float *y, int64_t n)
+{
+    cooperative_groups::this_thread_block().sync();
+    std::uint32_t q = 3;
+    y[0] = fmaxf(-FLT_MAX, -INFINITY) + NAN + (float)M_PI + __bfloat162float(x[n]) + q + INT_MAX;
+}
+"""
+
+
+@pytest.mark.parametrize("target", _cuda_compile.TARGETS)
+def test_what_nvcc_brings_along_is_there_for_nvrtc_too(compiler: str, target: str) -> None:
+    text = WITH_HEADERS if compiler == "nvrtc" else WITH_HEADERS.replace("<cfloat>", "<cfloat>\n#include <climits>")
+    made = _cuda_compile.compile_source(text, "k.cu", target)
+    assert made.ok, made.messages
 
 
 @pytest.mark.parametrize(
@@ -254,6 +278,20 @@ def test_without_a_gpu_the_verdict_is_incomplete_and_says_why() -> None:
     assert verdict.verdict == "incomplete"
     assert "CUDA C++ needs a GPU to run: tilewright check --device cuda" in verdict.reason
     assert {g.name for g in verdict.gates if g.status == "pass"} == {"task audit", "compile"}
+
+
+@pytest.mark.skipif(not nvrtc(), reason="no NVRTC (extra cuda) or no ptxas")
+@pytest.mark.parametrize("line", ["#include <curand_kernel.h>", "__host__ void launch() {}"])
+def test_what_only_nvcc_takes_is_no_fault_of_the_kernel(tmp_path: Path, line: str) -> None:
+    made = _cuda_compile._by_nvrtc(f"{line}\n{KERNEL}", "k.cu", "sm_90", ())
+
+    class Exam:
+        kernel = read(str(EXAMPLES / "right.cu"))
+
+    assert not made.ok
+    check = compile_gate._refused(Exam(), {"how": "file", "line": 1}, made.told())  # type: ignore[arg-type]
+    assert not check.failed
+    assert check.silent.startswith("NVRTC can't take what nvcc may:")
 
 
 def test_no_gate_is_skipped_for_other_languages() -> None:

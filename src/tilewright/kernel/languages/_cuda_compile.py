@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import EnvironmentProblem
+from . import _cuda_prelude
 
 TARGETS = ("sm_80", "sm_90", "sm_100")
 STANDARD = "-std=c++17"
@@ -134,14 +135,14 @@ def _nvrtc_files() -> list[str]:
 
 @functools.cache
 def include_folders() -> tuple[str, ...]:
-    """Folders of CUDA's headers: the toolkit's, the wheels', Triton's."""
+    """Folders of CUDA's headers: the toolkit's, the wheels', Triton's, each with its C++ library."""
     found = [Path(h) / "include" for h in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if h]
     spec = importlib.util.find_spec("nvidia")
     for root in (spec.submodule_search_locations or ()) if spec else ():
         found += sorted(Path(root).glob("*/include"))
     if (triton := importlib.util.find_spec("triton")) and triton.origin:
         found.append(Path(triton.origin).parent / "backends" / "nvidia" / "include")
-    return tuple(str(f) for f in found if (f / "cuda_runtime.h").is_file() or (f / "cuda_fp16.h").is_file())
+    return tuple(str(f) for base in found for f in (base, base / "cccl") if f.is_dir())
 
 
 @functools.cache
@@ -172,7 +173,11 @@ def _by_nvrtc(text: str, name: str, target: str, flags: tuple[str, ...]) -> Made
 def _translate(text: str, name: str, options: list[str]) -> tuple[int, bytes, str]:
     library = nvrtc()
     program = ctypes.c_void_p()
-    _checked(library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), name.encode(), 0, None, None))
+    extra = _cuda_prelude.headers()
+    names, texts = ((ctypes.c_char_p * len(extra))(*(s.encode() for s in part)) for part in (extra, extra.values()))
+    options = [f"--pre-include={_cuda_prelude.NAME}", *options]
+    code = library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), name.encode(), len(extra), texts, names)
+    _checked(code)
     try:
         given = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
         code = library.nvrtcCompileProgram(program, len(options), given)

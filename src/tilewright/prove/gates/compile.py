@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SHARED = {"sm_80": 166912, "sm_90": 232448, "sm_100": 232448}
 REGISTERS, THREADS = 65536, 1024
 SECONDS = 300.0
+NVCC_ONLY = ("open source file", "not allowed in JIT mode")  # what NVRTC says of headers and host code
 UNDEFINED = ("is undefined", "has not been declared", "could not open source file", "cannot open source file")
 SOURCES, SEEN = "device sources", "compiled kernels"
 
@@ -109,7 +110,10 @@ def _refused(exam: Examination, source: dict[str, Any], made: dict[str, Any]) ->
     """A finding with the line in the user's file; or nothing to say, where only host code could know the name."""
     errors = [m for m in made["messages"] if "error" in m["kind"]] or made["messages"]
     first, name = errors[0], Path(exam.kernel.path).name
-    if source["how"] in ("load_inline", "load") and all(any(u in m["text"] for u in UNDEFINED) for m in errors):
+    unknown = [m for m in errors if any(u in m["text"] for u in UNDEFINED)]
+    if made["compiler"] == "nvrtc" and (bars := next((m for m in errors if any(w in m["text"] for w in NVCC_ONLY)), None)):
+        return Check(silent=f"NVRTC can't take what nvcc may: {bars['text']}")
+    if source["how"] in ("load_inline", "load") and len(unknown) == len(errors):
         return Check(silent=f"the device code does not compile alone: {first['text']}")
     line = first["line"] + source["line"] - 1 if first["line"] and source["line"] else first["line"]
     return Check(cls="wrong", summary=f"does not compile for {made['target']}: {first['text']}",
