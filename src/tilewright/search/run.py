@@ -53,6 +53,7 @@ class Subject:
     entry: str
     start: Proposal
     device: str = "cpu"
+    private: tuple[Path, ...] = ()
     verdict: Callable[[Node], Verdict | None] = lambda node: None
     explain: Callable[[Node], str] = lambda node: ""
 
@@ -251,8 +252,8 @@ class Run:
             parent=parent, tree=self.tree, sheet=s.sheet, problem=s.problem, kernel_path=s.kernel_path,
             language=s.language, entry=s.entry, develop=tuple(w for w in s.sheet.workloads if w.kind != "hidden"),
             left=self.left(), rng=rng, scratch=scratch, skill=choice.skill,
-            others=tuple(self.tree[n] for n in choice.others), device=s.device, verdict=lambda: s.verdict(parent),
-            explain=lambda: s.explain(parent),
+            others=tuple(self.tree[n] for n in choice.others), device=s.device, private=s.private,
+            verdict=lambda: s.verdict(parent), explain=lambda: s.explain(parent),
         )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from ..api import open_ledger
 from ..errors import UserError
 from ..kernel import Kernel, read
 from ..ledger import Ledger
+from ..ledger.store import locate
 from . import plugins, store
 from .budget import Budget
 from .cascade import written
@@ -110,7 +111,16 @@ def _subject(request: Request, kernel: Kernel, evaluator: Measured) -> Subject:
         sheet=shown(evaluator.sheet), problem=request.problem, kernel_path=kernel.path, language=kernel.language,
         entry=kernel.entry, start=Proposal(source=kernel.text, proposer="start", title="the kernel as it was given"),
         device=request.options.device, verdict=evaluator.verdict, explain=lambda node: _explain(request, evaluator, node),
+        private=_private(request, evaluator),
     )  # fmt: skip
+
+
+def _private(request: Request, evaluator: Measured) -> tuple[Path, ...]:
+    """The ledger's file with what SQLite lays beside it, and the files of all runs."""
+    url = locate(request.options.ledger)
+    if url.get_backend_name() != "sqlite":
+        return (evaluator.folder.parent,)
+    return (evaluator.folder.parent, *(Path(f"{url.database}{end}") for end in ("", "-wal", "-shm")))
 
 
 def _explain(request: Request, evaluator: Measured, node: Node) -> str:

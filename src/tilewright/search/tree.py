@@ -212,7 +212,8 @@ class Choice:
 @dataclass(frozen=True)
 class Context:
     """All that a proposer may know. ``sheet`` and ``develop`` hold no hidden workload; ``verdict()`` and ``explain()``
-    are looked up when called. ``scratch`` is a folder for files of its own, emptied after the proposal."""
+    are looked up when called. ``scratch`` is a folder for files of its own, emptied after the proposal. ``private`` are
+    files and folders that no program which proposes may see: the ledger, and the run's own."""
 
     parent: Node
     tree: Tree
@@ -228,6 +229,7 @@ class Context:
     skill: str | None = None
     others: tuple[Node, ...] = ()
     device: str = "cpu"
+    private: tuple[Path, ...] = ()
     verdict: Callable[[], Verdict | None] = lambda: None
     explain: Callable[[], str] = lambda: ""
 

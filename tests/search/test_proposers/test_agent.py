@@ -108,14 +108,19 @@ def test_it_gets_no_more_time_than_the_run_has_left(tmp_path: Path) -> None:
     assert time.monotonic() - started < 15
 
 
-def test_the_ledger_is_not_there_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by", ["environment", "context"])
+def test_the_ledger_is_not_there_for_it(by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = tmp_path / "book" / "ledger.sqlite"
     (tmp_path / "book" / "runs").mkdir(parents=True)
     book.write_text("verdicts")
     (tmp_path / "book" / "runs" / "hidden.json").write_text("workloads")
-    monkeypatch.setenv("TILEWRIGHT_LEDGER", str(book))
+    fields: dict[str, Any] = {}
+    if by == "environment":
+        monkeypatch.setenv("TILEWRIGHT_LEDGER", str(book))
+    else:
+        fields = {"private": (book, book.parent / "runs")}
     text = f"cat {book}; cat {book.parent}/runs/*; echo forged > {book}; cp {tmp_path}/better.c kernel.c"
-    proposal, made = propose(tmp_path, text)
+    proposal, made = propose(tmp_path, text, **fields)
     assert proposal is not None, made.trouble
     if proposal.extra["paths"] != "hidden":
         pytest.skip("this machine grants no mount namespace")

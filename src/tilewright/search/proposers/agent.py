@@ -96,7 +96,7 @@ def private(more: Sequence[str], context: Context) -> list[str]:
     import platformdirs
 
     found = [Path(platformdirs.user_data_dir("tilewright", appauthor=False)), *map(Path, more)]
-    found += [Path(p) for p in getattr(context, "private", ())]
+    found += list(context.private)
     url = locate(None)
     if url.database and url.get_backend_name() == "sqlite":
         book = Path(url.database)
