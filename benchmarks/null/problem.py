@@ -7,8 +7,8 @@ TASK = Task(
     reference=lambda x: x * 2 + 1,
     inputs={"x": TensorSpec("M N")},
     outputs={"y": TensorSpec("M N")},
-    dims={"M": Dim(1, 4096), "N": Dim(1, 4096)},
-    workloads=[{"M": 64, "N": 500}, {"M": 200, "N": 999}, {"M": 31, "N": 4000}],
+    dims={"M": Dim(1, 4096), "N": Dim(1, 8192)},
+    workloads=[{"M": 128, "N": 500}, {"M": 100, "N": 999}, {"M": 31, "N": 2500}],
     contract=Contract(identifier="null_study"),
     work=Work(bytes="2*M*N*itemsize", flops="2*M*N"),
 )

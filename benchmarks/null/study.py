@@ -5,12 +5,13 @@
 Each comparison opens new processes for candidate, twin and baseline. Comparisons that end ``too noisy`` gave no answer and
 are counted apart; the study goes on until ``--count`` gave one. It goes on where it was stopped: every comparison is a line
 of OUT.lines. ``--planted N`` adds N comparisons with a kernel that does a tenth more work, to show that the protocol can
-tell. Run it on a machine that does nothing else: it keeps two cores busy, a bit more than a second a comparison.
+tell. Run it on a machine that does nothing else: it keeps two cores busy, a second or two a comparison.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import sys
@@ -80,34 +81,36 @@ def wanted(rows: list[dict], a: argparse.Namespace) -> tuple[str, str, int] | No
     return ("tenth.c", "plain.c", len(planted) % 3) if len(planted) < a.planted else None
 
 
-def compare(candidate: str, baseline: str, which: int, protocol) -> dict:
-    source = read(str(HERE / candidate))
+@functools.cache
+def opened(candidate: str) -> Examination:
+    """The reference and its truth; what is timed has new processes in each comparison."""
     sheet, session = open_task(PROBLEM)
-    exam = Examination(sheet, source, session)
-    try:
-        found = offers(Context(sheet, PROBLEM, files=(str(HERE / baseline),)), ())
-        workload = sheet.workloads[which].model_copy(update={"dtype": "float32"})
-        began = time.monotonic()
-        result = play(Setting(exam, PROBLEM, source, found, protocol, None), workload).result
-        figure = result.figure
-        ratio = figure.ratio() if figure else None
-        return {
-            "candidate": candidate,
-            "baseline": baseline,
-            "workload": result.name,
-            "answer": result.answer,
-            "reason": result.reason,
-            "ratio": ratio and ratio.interval.model_dump(),
-            "seconds": time.monotonic() - began,
-            "variation": ratio and ratio.variation,
-            "noise": figure.noise if figure else None,
-            "null": figure.null.model_dump() if figure and figure.null else None,
-            "load": state.snapshot()["load"][0],
-            "blocks": len(figure.arms[0].blocks) if figure and figure.arms else 0,
-        }
-    finally:
-        exam.close()
-        session.close()
+    return Examination(sheet, read(str(HERE / candidate)), session)
+
+
+def compare(candidate: str, baseline: str, which: int, protocol) -> dict:
+    exam = opened(candidate)
+    source, sheet = exam.kernel, exam.sheet
+    found = offers(Context(sheet, PROBLEM, files=(str(HERE / baseline),)), ())
+    workload = sheet.workloads[which].model_copy(update={"dtype": "float32"})
+    began = time.monotonic()
+    result = play(Setting(exam, PROBLEM, source, found, protocol, None), workload).result
+    figure = result.figure
+    ratio = figure.ratio() if figure else None
+    return {
+        "candidate": candidate,
+        "baseline": baseline,
+        "workload": result.name,
+        "answer": result.answer,
+        "reason": result.reason,
+        "ratio": ratio and ratio.interval.model_dump(),
+        "seconds": time.monotonic() - began,
+        "variation": ratio and ratio.variation,
+        "noise": figure.noise if figure else None,
+        "null": figure.null.model_dump() if figure and figure.null else None,
+        "load": state.snapshot()["load"][0],
+        "blocks": len(figure.arms[0].blocks) if figure and figure.arms else 0,
+    }
 
 
 def upper(k: int, n: int, level: float = 0.99) -> float:
