@@ -23,7 +23,7 @@ from ..task.calling import Calling
 from ..task.contract import strict as strictly
 from ..task.task import TaskSheet, Workload
 from ..task.tensors import FLOATS, TensorSpec
-from . import judging, module_state, postcondition, special, truth
+from . import judging, module_state, postcondition, special
 from .case import Case, Recipe, record
 from .child.kernel_session import KernelSession
 from .child.reference_session import ReferenceSession
@@ -34,11 +34,13 @@ from .gate import Check
 from .judging import Truth
 from .layouts import LAYOUTS, MIXED
 from .shrink import shrink
+from .truth import establish, refine
 
 if TYPE_CHECKING:
     from .gate import Gate
 
 Progress = Callable[[str, int], None]
+NEAR = 100.0  # errors of up to so many budgets get a second look at the conditioning
 LOGGED = 128  # calls whose launches are kept
 PLAIN = {"requires_grad", "cotangents", "seed", "observe"}  # options that leave a call as it is
 
@@ -217,7 +219,7 @@ class Examination:
         """Begin with the truth of a case, beside what the kernel does meanwhile."""
         held = self._truths.get(id(case))
         if (held is None or held[0] is not case) and self._coming is None:
-            self._coming = case, self._helper.submit(truth.establish, self, case)
+            self._coming = case, self._helper.submit(establish, self, case)
 
     def _wait(self) -> None:
         """For the truth that is on its way, if there is one."""
@@ -231,7 +233,7 @@ class Examination:
         held = self._truths.get(id(case))
         if held is not None and held[0] is case:
             return held[1]
-        return self._keep(case, truth.establish(self, case))
+        return self._keep(case, establish(self, case))
 
     def _keep(self, case: Case, truth: Truth) -> Truth:
         if len(self._truths) > 64:
@@ -308,7 +310,12 @@ class Examination:
     def values(self, case: Case, truth: Truth, outcome: Outcome) -> Check:
         """Values element by element, whatever the postcondition."""
         mutated = [n for n, s in self.sheet.inputs.items() if isinstance(s, TensorSpec) and s.mutated]
-        return judging.values(case, truth, outcome, self.contract.tolerance, mutated)
+        check = judging.values(case, truth, outcome, self.contract.tolerance, mutated)
+        close = check.failed and 1 < check.ratio < NEAR
+        if close and not truth.refined and self._truths.get(id(case), (None, None))[1] is truth:
+            refine(self, case, truth)
+            check = judging.values(case, truth, outcome, self.contract.tolerance, mutated)
+        return check
 
     def form(self, truth: Truth, outcome: Outcome) -> Check | None:
         """Structure, exact type, and dtypes and shapes of the outputs."""

@@ -36,6 +36,7 @@ class Truth:
     sensitivity_after: dict[str, torch.Tensor] = field(default_factory=dict)
     refused: Trouble | None = None
     note: str = ""
+    refined: bool = False
     alias: dict[str, str] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)
 

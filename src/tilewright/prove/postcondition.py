@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..task.tensors import TensorSpec
-from . import compare, judging
+from . import compare
 from .case import Case
 from .child.session import Outcome
 from .gate import Check
@@ -38,16 +37,14 @@ POOLED = 6.5
 
 def judge(exam: Examination, case: Case, truth: Truth, outcome: Outcome) -> Check:
     """The values of an outcome that came and has the right form."""
-    mutated = [n for n, s in exam.sheet.inputs.items() if isinstance(s, TensorSpec) and s.mutated]
     match exam.contract.postcondition:
         case "checker":
             return _checker(exam, case, outcome)
         case "distribution":
             return _distribution(exam, case, truth, outcome)
         case "set_equal":
-            return judging.values(case, _sorted(truth), replace(outcome, outputs=_sort_all(outcome.outputs)),
-                                  exam.contract.tolerance, mutated)  # fmt: skip
-    return judging.values(case, truth, outcome, exam.contract.tolerance, mutated)
+            return exam.values(case, _sorted(truth), replace(outcome, outputs=_sort_all(outcome.outputs)))
+    return exam.values(case, truth, outcome)
 
 
 def _sort_all(outputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -21,21 +21,16 @@ if TYPE_CHECKING:
     from .examination import Examination
 
 BIASED = ("all_equal", "constant_rows")  # families whose sums have equal terms
-UNLIKE = ("wide_range",)  # elements of like magnitude have unlike histories there: each needs its own conditioning
+MORE = 6  # draws of the conditioning before a kernel is called inaccurate
 FEW = 8  # terms of a sum that a chain of additions hardly hurts
 LONG = 2048  # from here on a plain loop's float32 sum leaves the baseline's error behind
 
 
 def establish(exam: Examination, case: Case) -> Truth:
     """Run the reference in float64, in the kernel's own dtypes, and with its inputs moved."""
-    wide = {n: widen(v) for n, v in case.inputs.items()}
-    state = {n: widen(v) for n, v in case.state.items()}
-    cotangents = {n: widen(v) for n, v in case.cotangents.items()} if case.recipe.grad else None
-    options: dict[str, Any] = {"workload": case.recipe.workload, "seed": case.recipe.seed % (1 << 31)}
-    options |= {"requires_grad": case.recipe.wanted} if case.recipe.grad else {}
-    exact = {"inputs": wide, "state": state, "dtype": "float64", "cotangents": cotangents, **options}
-    plain = {"inputs": case.inputs, "state": case.state, "observe": True, **options,
-             "cotangents": None if cotangents is None else case.cotangents}  # fmt: skip
+    exact = _exact(case)
+    plain = {**exact, "inputs": case.inputs, "state": case.state, "observe": True, "dtype": None,
+             "cotangents": None if exact["cotangents"] is None else case.cotangents}  # fmt: skip
     oracle, base, moved = exam.reference.run_many([exact, plain, _moved(exam, case, exact, 0)])
     if oracle.trouble is not None:
         if oracle.trouble.kind in ("crash", "timeout", "exit"):
@@ -60,14 +55,43 @@ def establish(exam: Examination, case: Case) -> Truth:
     )
 
 
+def refine(exam: Examination, case: Case, held: Truth) -> None:
+    """More draws of the conditioning, for a case that fails by its budget: one draw of few numbers is small by luck at
+    times, and then an honest error stands beside nothing."""
+    runs = exam.reference.run_many([_moved(exam, case, _exact(case), draw) for draw in range(10, 10 + MORE)])
+    for run in runs:
+        _widest(held.sensitivity, run.outputs, held.oracle)
+        _widest(held.sensitivity_grads, run.grads, held.oracle_grads)
+        _widest(held.sensitivity_after, run.inputs_after, held.inputs_after)
+    held.refined = True
+
+
+def _exact(case: Case) -> dict[str, Any]:
+    """The oracle's run: all floats in float64."""
+    wide = {n: widen(v) for n, v in case.inputs.items()}
+    state = {n: widen(v) for n, v in case.state.items()}
+    cotangents = {n: widen(v) for n, v in case.cotangents.items()} if case.recipe.grad else None
+    options: dict[str, Any] = {"workload": case.recipe.workload, "seed": case.recipe.seed % (1 << 31)}
+    options |= {"requires_grad": case.recipe.wanted} if case.recipe.grad else {}
+    return {"inputs": wide, "state": state, "dtype": "float64", "cotangents": cotangents, **options}
+
+
+def _widest(into: dict[str, torch.Tensor], now: dict[str, torch.Tensor], before: dict[str, torch.Tensor]) -> None:
+    """The larger of what is known and of how far ``now`` is from ``before``, element by element."""
+    for n, o in before.items():
+        if n in now and o.is_floating_point() and now[n].shape == o.shape:
+            d = (now[n] - o).abs()
+            into[n] = torch.fmax(into[n], d) if n in into else d
+
+
 def _sensitivity(
     exam: Examination, case: Case, oracle: Outcome, moved: Outcome, exact: dict[str, Any], *, scans: bool
 ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """How far outputs, gradients and what the reference leaves in its inputs move under one rounding of the inputs; the
-    largest of several draws where the outputs are few or unlike, since one draw of one number is small by luck at times."""
+    largest of several draws where the outputs are few, since one draw of one number is small by luck at times."""
     floats = [o for o in (*oracle.outputs.values(), *oracle.grads.values()) if o.is_floating_point() and o.numel()]
     runs = [moved]
-    if min((o.numel() for o in floats), default=compare.CROWD) < compare.CROWD or case.recipe.family in UNLIKE:
+    if min((o.numel() for o in floats), default=compare.CROWD) < compare.CROWD:
         runs += exam.reference.run_many([_moved(exam, case, exact, draw) for draw in (1, 2, 3)])
     if case.recipe.family in BIASED and (terms := _summed(exam, case, oracle)) >= FEW:
         runs += exam.reference.run_many([_moved(exam, case, exact, 6, bias=terms / (2 * compare.K))])
@@ -77,13 +101,9 @@ def _sensitivity(
     slope: dict[str, torch.Tensor] = {}
     left: dict[str, torch.Tensor] = {}
     for run in runs:
-        pairs = ((sensitivity, run.outputs, oracle.outputs), (slope, run.grads, oracle.grads),
-                 (left, run.inputs_after, oracle.inputs_after))  # fmt: skip
-        for into, now, before in pairs:
-            for n, o in before.items():
-                if n in now and o.is_floating_point() and now[n].shape == o.shape:
-                    d = (now[n] - o).abs()
-                    into[n] = torch.fmax(into[n], d) if n in into else d
+        _widest(sensitivity, run.outputs, oracle.outputs)
+        _widest(slope, run.grads, oracle.grads)
+        _widest(left, run.inputs_after, oracle.inputs_after)
     return sensitivity, slope, left
 
 
@@ -100,8 +120,8 @@ def _summed(exam: Examination, case: Case, oracle: Outcome) -> int:
 def _moved(
     exam: Examination, case: Case, exact: dict[str, Any], draw: int, *, scans: bool = False, bias: float = 0.0
 ) -> dict[str, Any]:
-    """The oracle's run with its inputs and incoming gradients moved by one rounding; ``scans``: by one rounding of the
-    running sum along their longest axis; ``bias``: all of them upwards, by so many roundings (a sum of equal terms is
+    """The oracle's run with inputs, parameters and incoming gradients moved by one rounding; ``scans``: by one rounding of
+    the running sum along their longest axis; ``bias``: all of them upwards, by so many roundings (a sum of equal terms is
     rounded the same way at every step, so that its error grows with their number n, up to n/2 roundings of the sum:
     N. Higham, Accuracy and Stability of Numerical Algorithms, 2002, 4.2)."""
     if bias:
@@ -119,7 +139,8 @@ def _moved(
     }
     upstream = exact["cotangents"] and {n: nudge(v, case.cotangents[n], exam.seed_for("nudge up", n, draw))
                                         for n, v in exact["cotangents"].items()}  # fmt: skip
-    return {**exact, "inputs": moved, "cotangents": upstream}
+    state = {n: nudge(v, case.state[n], exam.seed_for("nudge state", n, draw)) for n, v in exact["state"].items()}
+    return {**exact, "inputs": moved, "state": state, "cotangents": upstream}
 
 
 def _unit(exam: Examination, case: Case) -> float:
