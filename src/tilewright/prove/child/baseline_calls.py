@@ -67,10 +67,12 @@ def _call(source: Any, workload: Workload, how: Calling, state: dict[str, torch.
         built = module_caller(namespace[entry], how, state).module  # type: ignore[attr-defined]
         module = wrap(built.to(device))
         structure = how.structure
-        if structure is None:
-            return lambda inputs: module(*inputs.values())
-        return lambda inputs: module(*tree.unflatten(structure, inputs))
-    function, structure = wrap(namespace[entry]), how.structure
+        return _positional(module, structure)
+    return _positional(wrap(namespace[entry]), how.structure)
+
+
+def _positional(function: Any, structure: dict[str, Any] | None) -> Call:
+    """By position, arranged as the problem arranges its inputs."""
     if structure is None:
         return lambda inputs: function(*inputs.values())
     return lambda inputs: function(*tree.unflatten(structure, inputs))
