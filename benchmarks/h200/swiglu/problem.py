@@ -1,0 +1,22 @@
+"""SwiGLU in bfloat16 at the size of an H200's baselines: the first half gates the second."""
+
+import torch
+
+from tilewright.task import Contract, Dim, Task, TensorSpec, Work
+
+
+def reference(gate, up):
+    wide = gate.to(torch.promote_types(gate.dtype, torch.float32))
+    return (torch.nn.functional.silu(wide) * up).to(gate.dtype)
+
+
+TASK = Task(
+    name="swiglu_8192",
+    reference=reference,
+    inputs={"gate": TensorSpec("M N", dtypes=("bfloat16",)), "up": TensorSpec("M N", dtypes=("bfloat16",))},
+    outputs={"y": TensorSpec("M N", dtypes=("bfloat16",))},
+    dims={"M": Dim(1, 8192), "N": Dim(1, 11008)},
+    workloads=[{"M": 64, "N": 1000}, {"M": 8192, "N": 11008}],
+    contract=Contract(identifier="swiglu", layouts="excluded", special_values="excluded", empty="excluded"),
+    work=Work(bytes="3*M*N*itemsize", flops="6*M*N"),
+)
