@@ -32,7 +32,8 @@ def test_check_says_what_is_wrong_with_the_device(
 @no_gpu
 def test_an_audit_on_a_device_that_is_not_there_is_no_grade(tmp_path: Path) -> None:
     machine.started.cache_clear()
-    done = grade(ROOT / "corpus" / "softmax" / "rows", only="right_one_block", modes=("default",), usual=False, device="cuda",
+    folder = ROOT / "corpus" / "softmax" / "rows"
+    done = grade(folder, only="right_one_block", modes=("default",), usual=False, device="cuda",
                  ledger=str(tmp_path / "l.db"))  # fmt: skip
     assert done.exit_code != 0
 

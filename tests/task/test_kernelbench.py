@@ -264,9 +264,9 @@ def test_an_unknown_dim_is_named(write):
 
 def test_contract_file_beside_the_problem_is_used(write):
     path = write("p.py", LINEAR)
-    write("p.contract.toml", "[contract]\nties = 'any'\n[dims.in_features]\nmultiple_of = 16\n")
+    write("p.contract.toml", "[contract]\ndeterminism = 'none'\n[dims.in_features]\nmultiple_of = 16\n")
     sheet = read(path).sheet
-    assert sheet.contract.ties == "any"
+    assert sheet.contract.determinism == "none"
     assert sheet.dims["in_features"].multiple_of == 16
 
 
