@@ -45,7 +45,7 @@ corpus-mutants: setup  ## check mechanical mutants of right kernels, one of each
 	$(BIN)/tilewright corpus corpus --jobs 2 --every 8 --mutants 8 --mutants-only --seed 1
 
 test-gpu: setup  ## tests that need a CUDA device
-	$(BIN)/python -m pytest tests/ir/test_ir_device.py
+	$(BIN)/python -m pytest tests/gpu tests/ir/test_ir_device.py
 
 test-postgres: setup  ## the ledger's law on a real PostgreSQL server (Debian's package)
 	sh tools/postgres_tests.sh $(BIN)/python
