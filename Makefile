@@ -28,6 +28,7 @@ test: setup  ## all tests that need no GPU
 
 lint: setup  ## ruff (lint, format) and the import contract
 	$(BIN)/ruff check src tests tools benchmarks
+	$(BIN)/ruff format --check -q src tests tools benchmarks
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 types: setup  ## mypy on src

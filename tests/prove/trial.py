@@ -12,7 +12,7 @@ from tilewright.prove.finding import Finding
 from tilewright.prove.gates import gate
 from tilewright.prove.verdict import GateReport
 
-SOFTMAX = '''
+SOFTMAX = """
 import torch
 from tilewright.task import Contract, Dim, Task, TensorSpec
 TASK = Task(
@@ -21,9 +21,9 @@ TASK = Task(
     dims={"M": Dim(1, 64), "N": Dim(1, 64)}, workloads=[{"M": 6, "N": 12}],
     contract=Contract(batch_invariant=("M",)),
 )
-'''
+"""
 
-RIGHT = '''
+RIGHT = """
 import torch
 import triton
 import triton.language as tl
@@ -42,7 +42,7 @@ def launch(x):
     y = torch.empty_like(x)
     softmax_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
     return y
-'''
+"""
 
 
 @dataclass

@@ -20,8 +20,7 @@ Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Promise everything: what the reference does with NaN, strides and "
-        "empty tensors, the kernel must do.",
+        help="Promise everything: what the reference does with NaN, strides and empty tensors, the kernel must do.",
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Run every gate, also after a certain rejection.")]

@@ -72,7 +72,7 @@ def pair(exam: Examination, problem: str, kernel: Kernel, yardstick: Kernel | No
 def _once(exam: Examination, problem: str, kernel: Kernel, yardstick: Kernel | None, workload: Workload, rules: Rules,
          tops: Any, place: Any = None) -> Pair | Failure:  # fmt: skip
     """Who goes first is drawn by coin. ``place``: the device, None for the CPU."""
-    held = Source(YARDSTICK, kernel=yardstick) if yardstick is not None else Source(YARDSTICK, problem=problem)
+    held = _held(exam, problem, yardstick)
     sources = [Source(CANDIDATE, kernel=kernel), held]
     random.SystemRandom().shuffle(sources)
     stage = make(exam, problem, workload, rules, secret(), 0, place)
@@ -87,6 +87,13 @@ def _once(exam: Examination, problem: str, kernel: Kernel, yardstick: Kernel | N
         return _outcome(run, stage, exam, rules, tops)
     finally:
         stage.close()
+
+
+def _held(exam: Examination, problem: str, yardstick: Kernel | None) -> Source:
+    """The yardstick as a source: a kernel, or the reference as it stands."""
+    if yardstick is not None:
+        return Source(YARDSTICK, kernel=yardstick)
+    return Source(YARDSTICK, problem=problem, options=exam.sheet.extra.get("opened", {}))
 
 
 def _outcome(run: Pairing, stage: Stage, exam: Examination, rules: Rules, tops: Any) -> Pair | Failure:

@@ -111,7 +111,9 @@ def _refused(exam: Examination, source: dict[str, Any], made: dict[str, Any]) ->
     errors = [m for m in made["messages"] if "error" in m["kind"]] or made["messages"]
     first, name = errors[0], Path(exam.kernel.path).name
     unknown = [m for m in errors if any(u in m["text"] for u in UNDEFINED)]
-    if made["compiler"] == "nvrtc" and (bars := next((m for m in errors if any(w in m["text"] for w in NVCC_ONLY)), None)):
+    if made["compiler"] == "nvrtc" and (
+        bars := next((m for m in errors if any(w in m["text"] for w in NVCC_ONLY)), None)
+    ):
         return Check(silent=f"NVRTC can't take what nvcc may: {bars['text']}")
     if source["how"] in ("load_inline", "load") and len(unknown) == len(errors):
         return Check(silent=f"the device code does not compile alone: {first['text']}")

@@ -64,7 +64,8 @@ class Determinism(Gate):
             Claim(
                 kind="sampled",
                 domain="the given workload",
-                strength="same bits in two processes" + (" and in 3 orders of the programs" if exam.place is None else ""),
+                strength="same bits in two processes"
+                + (" and in 3 orders of the programs" if exam.place is None else ""),
             ),
         )
 
