@@ -23,7 +23,7 @@ TASK = Task(
         "k": TensorSpec(("B", "G", "S", "2*D")),
         "angles": TensorSpec("C S D"),
     },
-    dims={"B": Dim(1, 64), "C": Dim(1, 64), "H": Dim(1, 64), "G": Dim(1, 64), "S": Dim(1, 8192), "D": Dim(1, 128)},
+    dims={"B": Dim(1, 16), "C": Dim(1, 16), "H": Dim(1, 64), "G": Dim(1, 64), "S": Dim(1, 8192), "D": Dim(1, 128)},
     constraints=("C == 1 or C == B",),
     workloads=[{"B": 2, "C": 1, "H": 4, "G": 2, "S": 16, "D": 32}],
     contract=Contract(identifier="rope", layouts="excluded", special_values="excluded"),

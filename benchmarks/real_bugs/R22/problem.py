@@ -20,7 +20,7 @@ TASK = Task(
         "end": Scalar(6, 100, 9223372036854775807),
         "step": Scalar(1, 2),
     },
-    dims={"A": Dim(1, 1024), "N": Dim(8, 4096), "B": Dim(1, 1024)},
+    dims={"A": Dim(1, 256), "N": Dim(8, 4096), "B": Dim(1, 1024)},
     workloads=[{"A": 3, "N": 8, "B": 5}],
     contract=Contract(identifier="slice_backward", layouts="excluded"),
 )

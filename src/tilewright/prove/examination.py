@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int], None]
 NEAR = 100.0  # errors of up to so many budgets get a second look at the conditioning
-LOGGED = 128  # calls whose launches are kept
+LOGGED = 128  # calls whose launches are kept, with and without backward
 PLAIN = {"requires_grad", "cotangents", "seed", "observe"}  # options that leave a call as it is
 
 
@@ -285,7 +285,8 @@ class Examination:
         options.setdefault("seed", case.recipe.seed % (1 << 31))
         plain = not set(options) - PLAIN and slot == "main"
         outcome = session.call(inputs, **options)
-        if plain and outcome.ok and outcome.launches and len(self.launched) < LOGGED:
+        logged = sum(c.recipe.grad == case.recipe.grad for c, _ in self.launched)
+        if plain and outcome.ok and outcome.launches and logged < LOGGED:
             self.launched.append((case, replace(outcome, outputs={}, grads={}, inputs_after={})))
         return outcome
 

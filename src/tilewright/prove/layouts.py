@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 
 NAN_BYTE = 0xFF
+LARGE = 3e4  # finite in every float type of two bytes and more
 
 
 def _poisoned(shape: tuple[int, ...], like: torch.Tensor) -> torch.Tensor:
@@ -70,10 +71,21 @@ def reversed_axes(x: torch.Tensor) -> torch.Tensor | None:
     return x.permute(order).contiguous().permute(order)
 
 
+def crowded(x: torch.Tensor) -> torch.Tensor | None:
+    """As ``stepped``, with large numbers of both signs between: a maximum passes over NaN, and not over these."""
+    if x.dim() < 1 or x.shape[-1] <= 1 or not x.is_floating_point() or x.itemsize == 1:
+        return None
+    wide = torch.full((*x.shape[:-1], x.shape[-1], 2), LARGE, dtype=x.dtype)
+    wide[..., ::2, 1] = -LARGE
+    view = wide.flatten(-2)[..., ::2]
+    view.copy_(x)
+    return view
+
+
 MIXED = "mixed"
 """Not a layout of its own: every input in another one."""
 
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor | None]] = {
     "transposed": transposed, "sliced": sliced, "stepped": stepped, "offset": offset, "expanded": expanded,
-    "reversed": reversed_axes,
+    "reversed": reversed_axes, "crowded": crowded,
 }  # fmt: skip

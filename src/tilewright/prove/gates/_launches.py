@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 MOST = 6
-LOGGED = 32
+LOGGED, BACKWARD = 32, 10
 BUDGET = 8192
 KEY = "launches of sampled calls"
 
@@ -53,22 +53,18 @@ def sampled(exam: Examination) -> Iterator[Case]:
 
 
 def _logged(exam: Examination) -> Iterator[tuple[Case, Outcome]]:
-    """Calls that other gates made, of different form, small ones first come."""
-    seen: set[str] = set()
+    """Calls that other gates made, of different form, small ones first come. Some places are kept for calls with backward,
+    whose kernels run in no other call."""
+    forms: dict[str, tuple[Case, Outcome]] = {}
     for case, outcome in exam.launched:
         r = case.recipe
-        key = repr(
-            (
-                sorted(case.dims.items()),
-                r.workload.dtype,
-                r.layout,
-                r.grad,
-                sorted(map(repr, r.workload.scalars.items())),
-            )
-        )
-        if key not in seen and len(seen) < LOGGED:
-            seen.add(key)
-            yield case, outcome
+        scalars = sorted(map(repr, r.workload.scalars.items()))
+        form = repr((sorted(case.dims.items()), r.workload.dtype, r.layout, r.grad, scalars))
+        forms.setdefault(form, (case, outcome))
+    backward = [x for x in forms.values() if x[0].recipe.grad]
+    plain = [x for x in forms.values() if not x[0].recipe.grad]
+    yield from plain[: LOGGED - min(BACKWARD, len(backward))]
+    yield from backward[:BACKWARD]
 
 
 def outcome_of(exam: Examination, case: Case) -> Outcome:

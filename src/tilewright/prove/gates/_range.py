@@ -33,9 +33,9 @@ def overflow(exam: Examination, case: Case) -> str:
 
 
 def _lost(exact: torch.Tensor, plain: torch.Tensor) -> bool:
-    """Whether the reference in its own dtype is no longer near what it is in float64."""
+    """Whether the reference is no longer finite, or in its own dtype no longer near what it is in float64."""
     finite = torch.isfinite(exact)
-    if bool((finite & ~torch.isfinite(plain)).any()):
+    if not bool((finite & torch.isfinite(plain)).all()):
         return True
     error = torch.where(finite, (plain.double() - exact).abs(), 0.0)
     return bool(error.numel()) and float(error.max()) > LOST * float(torch.where(finite, exact.abs(), 0.0).max())

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DRAWS = 3
 WORK = 25_000_000  # elements, as number_systems.Draw counts them: what decides how many cases are looked at
-SECONDS, LAUNCH_S, LOOK_S, CLIMB_S = 40.0, 60.0, 60.0, 40.0  # backstops: what they cut off is said
+SECONDS, LAUNCH_S, LOOK_S, CLIMB_S = 20.0, 60.0, 20.0, 15.0  # backstops: what they cut off is said
 EQUAL_REAL = 1e-12
 FEW = 20
 SUSPECTS, ENCLOSED = 8, 12
