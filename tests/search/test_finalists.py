@@ -141,3 +141,8 @@ def test_only_what_beats_the_noise_becomes_a_finalist():
     assert [n.number for n in finalists.choose(tree, 2, 0.03)] == [2, 4], "a wide interval is mostly luck"
     nothing = finalists.conclude([], 0.03)
     assert nothing.reason == "no trial was faster than the start by more than the noise"
+
+
+def test_a_budget_in_which_no_trial_fits_is_told_as_that() -> None:
+    assert "no trial fitted into the budget" in finalists.conclude([], 0.03, tried=0).reason
+    assert "was faster" in finalists.conclude([], 0.03, tried=2).reason

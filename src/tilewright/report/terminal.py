@@ -98,6 +98,8 @@ def table(v: Verdict, out: Console) -> RenderableType:
     alike = {g.reason: [x.name for x in idle if x.reason == g.reason] for g in idle}
     rows: list[tuple[str | Text, ...]] = []
     for g in v.gates:
+        if g in idle and g.reason == FOREIGN:
+            continue
         names = alike.get(g.reason, []) if g in idle else []
         status = Text(g.status, style=_style(g))
         if len(names) < 2:
@@ -105,6 +107,9 @@ def table(v: Verdict, out: Console) -> RenderableType:
         elif g.name == names[0]:
             rows.append((f"{len(names)} gates", "", status, f"{g.reason}: {', '.join(names)}", ""))
     return folded(out, columns, rows, prose="what it means")
+
+
+FOREIGN = "no CUDA C++"  # a gate of another language: nothing that a reader of this verdict misses
 
 
 def _style(g: GateReport) -> str:

@@ -123,7 +123,8 @@ def conclude(finalists: Sequence[Finalist], margin: float, **facts: object) -> C
     """The answer: the finalist with the largest median among those whose whole interval lies beyond the margin."""
     proved = [f for f in finalists if not f.dropped and f.low > 1 + margin]
     if not proved:
-        return Conclusion(answer="no measurable gain", reason=_why(finalists, margin), finalists=tuple(finalists),
+        why = _why(finalists, margin, facts.get("tried"))
+        return Conclusion(answer="no measurable gain", reason=why, finalists=tuple(finalists),
                           margin=margin, **facts)  # type: ignore[arg-type]  # fmt: skip
     best = max(proved, key=lambda f: f.ratio)
     high = best.high if math.isfinite(best.high) else None
@@ -132,7 +133,9 @@ def conclude(finalists: Sequence[Finalist], margin: float, **facts: object) -> C
                       reason=f"{best.rounds} rounds {where}", finalists=tuple(finalists), **facts)  # type: ignore[arg-type]  # fmt: skip
 
 
-def _why(finalists: Sequence[Finalist], margin: float) -> str:
+def _why(finalists: Sequence[Finalist], margin: float, tried: object = None) -> str:
+    if not finalists and tried == 0:
+        return "no trial fitted into the budget, so nothing was compared: give it more"
     if not finalists:
         return "no trial was faster than the start by more than the noise"
     if all(f.dropped for f in finalists):
