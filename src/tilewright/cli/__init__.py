@@ -17,7 +17,8 @@ import typer
 from ..errors import TilewrightError
 
 INTERRUPTED = 130  # what the command line library returns for Ctrl-C
-STOPPED = "stopped by Ctrl-C; an audit goes on where it was when the same command is given again"
+STOPPED = ("stopped by Ctrl-C; an audit, a bench or a suite goes on where it was when the same command is given again, a "
+           "search with --resume")  # fmt: skip
 ISSUES = "please report it with the traceback above"
 
 

@@ -37,7 +37,7 @@ def command(
     A kernel that was not accepted yet is checked first. Exit code: 0 measured, 1 kernel not accepted, 3 too noisy or
     refused, 2 error.
 
-    Example: tilewright bench examples/05_native_fused/problem.py examples/05_native_rowsum/kernel.c --quick
+    Example: tilewright bench examples/05_native_fused/problem.py examples/05_native_fused/kernel.c --quick
     """
     from .. import report
     from ..measure import protocol as protocols
@@ -46,6 +46,7 @@ def command(
 
     kinds = None if baselines is None else tuple(k.strip() for k in baselines.split(",") if k.strip())
     silent = quiet or str(json) == "-"
+    report.must_be_writable(json)
     result = bench(
         problem, kernel, ledger=ledger, protocol=protocols.quick() if quick else protocols.PROTOCOL,
         options=Options(strict=strict, overrides=contract, reference=reference, sandbox=sandbox, device=device,

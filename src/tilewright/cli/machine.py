@@ -17,9 +17,13 @@ def command(device: Device = "cpu", json: o.Json = None, ledger: o.LedgerPath = 
     Measured now, printed, and kept in the ledger. Exit code: 0 measured, 2 error.
     """
     from .. import report
+    from ..errors import UserError
     from ..measure import machine
     from ..report import bench_table
 
+    if device.partition(":")[0] not in ("cpu", "cuda"):
+        raise UserError(f"device is '{device}'", remedy="use cpu or cuda")
+    report.must_be_writable(json)
     found = machine.measure(device, ledger=ledger)
     if json is not None:
         report.write_text(json, found.model_dump_json(indent=2))

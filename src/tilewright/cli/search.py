@@ -64,8 +64,10 @@ def command(
         return search_live.runs(book)
     report.must_be_writable(json, html, output)
     problem, kernel, record = _which(book, problem, kernel, resume, run, quiet)
-    options = Options(ledger=ledger, strict=strict, overrides=contract, reference=reference, sandbox=sandbox,
-                      gate_seconds=gate_seconds, device=device if record is None else record.options["device"])  # fmt: skip
+    held = {} if record is None else record.options  # a run goes on under the rules that it began with
+    options = Options(ledger=ledger, strict=held.get("strict", strict), overrides=held.get("contract", contract),
+                      reference=held.get("reference", reference), sandbox=sandbox, gate_seconds=gate_seconds,
+                      device=held.get("device", device))  # fmt: skip
     asked = start.Request(
         problem, kernel, tuple(budget or ()), strategy, tuple(proposer or ()), seed, finalists, options
     )

@@ -103,7 +103,8 @@ def _recorded(request: Request, kernel: Kernel) -> dict[str, Any]:
         raise UserError("a search needs a budget", remedy="--budget 60s, --budget 40trials; also with commas")
     return {"budget": list(request.budget), "strategy": request.strategy, "seed": request.seed,
             "proposers": list(request.proposers or default_proposers(kernel)), "finalists": request.finalists,
-            "strict": request.options.strict, "device": request.options.device}  # fmt: skip
+            "strict": request.options.strict, "device": request.options.device, "reference": request.options.reference,
+            "contract": request.options.overrides and str(Path(request.options.overrides).absolute())}  # fmt: skip
 
 
 def _subject(request: Request, kernel: Kernel, evaluator: Measured) -> Subject:
