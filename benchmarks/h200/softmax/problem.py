@@ -14,8 +14,9 @@ TASK = Task(
     reference=reference,
     inputs={"x": TensorSpec("M N", dtypes=("bfloat16",))},
     outputs={"y": TensorSpec("M N", dtypes=("bfloat16",))},
-    dims={"M": Dim(1, 8192), "N": Dim(1, 8192)},
-    workloads=[{"M": 64, "N": 1000}, {"M": 8192, "N": 8192}],
+    dims={"M": Dim(1, 32768), "N": Dim(1, 32768)},
+    workloads=[{"M": 8192, "N": 8192}, {"M": 4096, "N": 32768}, {"M": 32768, "N": 2048}, {"M": 64, "N": 1000}],
     contract=Contract(identifier="softmax.rows", layouts="excluded", special_values="excluded", empty="excluded"),
+    baselines=("liger_kernel.transformers.functional.liger_softmax",),
     work=Work(bytes="2*M*N*itemsize", flops="5*M*N"),
 )

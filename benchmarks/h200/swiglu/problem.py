@@ -16,7 +16,8 @@ TASK = Task(
     inputs={"gate": TensorSpec("M N", dtypes=("bfloat16",)), "up": TensorSpec("M N", dtypes=("bfloat16",))},
     outputs={"y": TensorSpec("M N", dtypes=("bfloat16",))},
     dims={"M": Dim(1, 8192), "N": Dim(1, 11008)},
-    workloads=[{"M": 64, "N": 1000}, {"M": 8192, "N": 11008}],
+    workloads=[{"M": 8192, "N": 11008}, {"M": 64, "N": 1000}],
     contract=Contract(identifier="swiglu", layouts="excluded", special_values="excluded", empty="excluded"),
+    baselines=("liger_kernel.transformers.functional.liger_swiglu",),
     work=Work(bytes="3*M*N*itemsize", flops="6*M*N"),
 )

@@ -21,7 +21,7 @@ from .feed import Feed, Given
 from .hand import Hand, Kept, TimingSession, Turn
 
 _now = time.perf_counter_ns
-MOST_SLOT_BYTES = 8 << 30
+MOST_SLOT_BYTES = 5 << 30
 EMPTY_CALLS = 15
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import torch
 
+from ..errors import EnvironmentProblem
+from ..prove.child.judge_session import JudgeSession
+from ..prove.child.session import Outcome, Trouble, folders, split
 from ..prove.device.machine import Device
+from ..prove.gate import Check
 from .device_hand import DeviceArena, DeviceHand, capture, memory
 from .feed import Given
 from .hand import Hand, Source, TimingSession
@@ -20,6 +25,40 @@ class DeviceStage(Stage):
         self.place = place
         self.uncaptured: dict[str, str] = {}
         super().__init__(*args)
+
+    def _truth(self) -> tuple[dict[str, torch.Tensor], float]:
+        """The outputs' forms, from the judge, which sits on the device; it has memory of its own, since the timed children
+        can write to theirs."""
+        opened = self.exam.sheet.extra.get("opened", {})
+        self.told = DeviceArena(self.feed, {}, 1)
+        self.bench = JudgeSession(self.place.kind, limits=self.place.limits(self.exam.limits), sandbox=self.exam.sandbox,
+                                  reads=folders(self.problem, *opened.values()))  # fmt: skip
+        head = {"order": self.told.order, "sets": len(self.feed.cases), "scalars": split(self.told.scalars)[1],
+                "workload": self.workload.model_dump(mode="json"), "strict": self.exam.strict,
+                "calling": self.feed.case.calling.model_dump(mode="json"), "seed": self.exam.seed}  # fmt: skip
+        failed = self.bench.seat(self.problem, opened, head, self.told.bundle, dict(self.feed.case.state))
+        if failed is not None:
+            raise self._no_result(str(failed))
+        self._form()  # pays for the start of the device
+        began = time.perf_counter()
+        return self._form(), time.perf_counter() - began
+
+    def _form(self) -> dict[str, torch.Tensor]:
+        self.told.describe(self.feed.choose())
+        found = self.bench.form()
+        if isinstance(found, Trouble):
+            raise self._no_result(str(found))
+        return found
+
+    def _look(self, given: Given, outcome: Outcome) -> Check:
+        if outcome.trouble is not None:
+            return self.exam.judge(self.feed.remake(given), outcome)
+        self.told.describe(given)
+        found = self.bench.judge(outcome)
+        if isinstance(found, Trouble):
+            raise EnvironmentProblem(f"the judge of timed calls failed: {found}", detail=found.trace or found.output or None,
+                                     remedy="is the device's memory full? See nvidia-smi")  # fmt: skip
+        return found
 
     def _arena(self) -> DeviceArena:
         return DeviceArena(self.feed, self.outputs, self.protocol.slots)
@@ -52,3 +91,8 @@ class DeviceStage(Stage):
     def hand(self, player: Player, *, cold: bool = False, graph: bool = False) -> Hand:
         assert player.session is not None
         return DeviceHand(player.session, self.arena, self.feed, cold=cold, graph=graph)
+
+    def close(self) -> None:
+        super().close()
+        self.bench.close()
+        self.told.close()

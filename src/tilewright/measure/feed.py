@@ -42,12 +42,17 @@ class Feed:
 
     def __init__(self, exam: Examination, workload: Workload, protocol: Protocol, rng: numpy.random.Generator):
         self.exam, self.workload, self.protocol, self.rng = exam, workload, protocol, rng
-        self.cases = [exam.make(Recipe(workload, seed=int(rng.integers(1 << 60)), extra=(("state", "as made"),)))
-                      for _ in range(protocol.sets)]  # fmt: skip
+        self.cases = [self._draw()]
+        each = sum(t.numel() * t.element_size() for t in self.case.tensors.values())
+        self.cases += [self._draw() for _ in range(min(protocol.sets, protocol.sets_bytes // max(1, each)) - 1)]
         self.drawn = torch.Generator().manual_seed(int(rng.integers(1 << 60)))
         self.flat = [{n: _flat(t) for n, t in c.tensors.items()} for c in self.cases]
         self._made: list[tuple[Given, Case]] = []
         self.kinds = {n: self._kind(n) for n in self.cases[0].tensors}
+
+    def _draw(self) -> Case:
+        seed = int(self.rng.integers(1 << 60))
+        return self.exam.make(Recipe(self.workload, seed=seed, extra=(("state", "as made"),)))
 
     @property
     def case(self) -> Case:

@@ -57,7 +57,9 @@ class Protocol(Model):
     patch: float = 1 / 64
     """Share of each input's elements drawn anew for a single call; the rest is a set shifted by a secret amount."""
     sets: int = 4
-    """Sets of values drawn for a workload."""
+    """Sets of values drawn for a workload …"""
+    sets_bytes: int = 1 << 30
+    """… or fewer, at least one, where together they would be larger than this."""
     decoys: int = 16
     """Cache lines of the inputs that hold other values until just before the call."""
     checks_least: int = 12

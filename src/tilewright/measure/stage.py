@@ -14,6 +14,7 @@ import torch
 from ..errors import TaskError
 from ..prove.child.session import Outcome, Trouble, folders
 from ..prove.examination import Examination
+from ..prove.gate import Check
 from ..task.calling import Calling
 from ..task.task import Workload
 from .arena import Arena
@@ -51,22 +52,27 @@ class Stage:
                  rng: numpy.random.Generator, flush: int = 0):  # fmt: skip
         self.exam, self.problem, self.workload, self.flush = exam, problem, workload, flush
         self.feed = Feed(exam, workload, protocol, rng)
-        began = time.perf_counter()
-        truth = exam.truth(self.feed.case)
-        self.truth_s = time.perf_counter() - began
+        self.protocol = protocol
+        self.outputs, self.truth_s = self._truth()
         self.tries = [
             self.feed.choose() for _ in range(TRIES if self.truth_s < COSTLY_S else 1)
         ]  # the same for all arms: their truth is worked out once
-        if truth.refused is not None or truth.baseline is None:
-            why = truth.refused.message if truth.refused is not None else truth.note
-            raise TaskError(f"the reference gives no result at {self.feed.case}: {why}",
-                            remedy="name other workloads in the task")  # fmt: skip
-        self.truth = truth
-        self.protocol = protocol
-        self.outputs = {n: t for n, t in truth.baseline.items() if isinstance(t, torch.Tensor)}
         self.output_bytes = sum(t.numel() * t.element_size() for t in self.outputs.values())
         self.arena: Any = self._arena()
         self.players: list[Player] = []
+
+    def _truth(self) -> tuple[dict[str, torch.Tensor], float]:
+        """The reference's outputs, and the seconds that the truth about a call takes."""
+        began = time.perf_counter()
+        truth = self.exam.truth(self.feed.case)
+        seconds = time.perf_counter() - began
+        if truth.refused is not None or truth.baseline is None:
+            raise self._no_result(truth.refused.message if truth.refused is not None else truth.note)
+        return {n: t for n, t in truth.baseline.items() if isinstance(t, torch.Tensor)}, seconds
+
+    def _no_result(self, why: str) -> TaskError:
+        return TaskError(f"the reference gives no result at {self.feed.case}: {why}",
+                         remedy="name other workloads in the task")  # fmt: skip
 
     def _arena(self) -> Any:
         return Arena(self.feed.case.inputs, self.outputs, self.protocol.slots)
@@ -126,9 +132,7 @@ class Stage:
             return ""
         player.structure = structure
         after = self._after(slot)
-        return self._judge(
-            self.feed.remake(given), Outcome(outputs=outputs, tree=structure, odd=odd, inputs_after=after)
-        )
+        return self._judge(given, Outcome(outputs=outputs, tree=structure, odd=odd, inputs_after=after))
 
     def _give(self, slot: int, given: Given) -> Given:
         self.feed.write(self.arena.place[slot], given)[1]()
@@ -137,11 +141,14 @@ class Stage:
     def _after(self, slot: int) -> dict[str, torch.Tensor]:
         return {n: t.clone() for n, t in self.arena.place[slot].inputs.items()}
 
-    def _judge(self, case: Any, outcome: Outcome) -> str:
+    def _judge(self, given: Given, outcome: Outcome) -> str:
         if self.exam.contract.random:
             return ""
-        check = self.exam.judge(case, outcome)
+        check = self._look(given, outcome)
         return check.summary if check.failed else ""
+
+    def _look(self, given: Given, outcome: Outcome) -> Check:
+        return self.exam.judge(self.feed.remake(given), outcome)
 
     def judge(self, kept: Kept, name: str) -> str:
         """What is wrong with a timed call's outputs, in words; empty if they are right."""
@@ -149,7 +156,7 @@ class Stage:
             return f"a timed call changed its input '{kept.changed[0]}'"
         player = next(p for p in self.players if p.name == name)
         outcome = Outcome(outputs=kept.outputs, tree=player.structure, inputs_after=kept.after)
-        found = self._judge(self.feed.remake(kept.given), outcome)
+        found = self._judge(kept.given, outcome)
         return f"the output of a timed call is wrong: {found}" if found else ""
 
     def _memory(self, player: Player) -> None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -156,25 +155,36 @@ def spread(oracle: torch.Tensor, error: torch.Tensor, valid: torch.Tensor, *, qu
     """For each element, the ``quantile`` of ``error`` over valid elements of the same binary magnitude; magnitudes that
     fewer than ``CROWD`` elements share are joined with their larger neighbours (then with the smaller ones)."""
     out = torch.zeros_like(error)
-    values = error[valid].numpy()
-    total = len(values)
+    values = error[valid]
+    total = values.numel()
     if total <= CROWD:
         out[valid] = _quantile(values, quantile)
         return out
     picked = oracle[valid]
-    exponent = torch.where(picked == 0, -1074, torch.frexp(picked).exponent).short().numpy()  # short: sorted by radix
-    order = np.argsort(exponent, kind="stable")
+    exponent = torch.where(picked == 0, -1074, torch.frexp(picked).exponent).short()  # short: sorted by radix
+    ranked, order = _ranked(exponent)
     values = values[order]
-    _, starts, members, counts = np.unique(exponent[order], return_index=True, return_inverse=True, return_counts=True)
+    _, members, counts = ranked.unique_consecutive(return_inverse=True, return_counts=True)
+    ends = counts.cumsum(0)
     known: dict[tuple[int, int], float] = {}
-    for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
+    levels = []
+    for start, count in zip((ends - counts).tolist(), counts.tolist(), strict=True):
         window = _window(start, count, total)
-        known[window] = known[window] if window in known else _quantile(values[slice(*window)], quantile)
-    levels = [known[_window(s, c, total)] for s, c in zip(starts.tolist(), counts.tolist(), strict=True)]
-    filled = np.empty(total)
-    filled[order] = np.asarray(levels)[members.reshape(-1)]
-    out[valid] = torch.from_numpy(filled)
+        if window not in known:
+            known[window] = _quantile(values[slice(*window)], quantile)
+        levels.append(known[window])
+    filled = torch.empty_like(values)
+    filled[order] = torch.tensor(levels, dtype=values.dtype, device=values.device)[members]
+    out[valid] = filled
     return out
+
+
+def _ranked(exponent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sorted, equals in their order, and the places that they came from."""
+    if exponent.is_cuda:
+        return exponent.sort(stable=True)  # type: ignore[return-value]
+    order = torch.from_numpy(np.argsort(exponent.numpy(), kind="stable"))  # faster than torch's here
+    return exponent[order], order
 
 
 def _window(start: int, count: int, total: int) -> tuple[int, int]:
@@ -183,16 +193,16 @@ def _window(start: int, count: int, total: int) -> tuple[int, int]:
     return first, max(start + count, min(total, first + CROWD))
 
 
-def _quantile(values: Any, quantile: float) -> float:
+def _quantile(values: torch.Tensor, quantile: float) -> float:
     """Linear between the two nearest, as ``torch.quantile``; 0 of nothing. Of many values, the first million."""
-    if not len(values):
+    if not values.numel():
         return 0.0
     if quantile >= 1:
         return float(values.max())
     values = values[:1_000_000]
     place = quantile * (len(values) - 1)
     low, high = int(place), min(int(place) + 1, len(values) - 1)
-    part = np.partition(values, [low, high])
+    part = values.sort().values if values.is_cuda else torch.from_numpy(np.partition(values.numpy(), [low, high]))
     return float(part[low] + (part[high] - part[low]) * (place - low))
 
 

@@ -23,7 +23,7 @@ from ..task.calling import Calling
 from ..task.contract import strict as strictly
 from ..task.task import TaskSheet, Workload
 from ..task.tensors import FLOATS, TensorSpec
-from . import judging, module_state, postcondition, special
+from . import judging, module_state, postcondition, sizes, special
 from .case import Case, Recipe, record
 from .child.kernel_session import KernelSession
 from .child.reference_session import ReferenceSession
@@ -101,9 +101,16 @@ class Examination:
         return ("float32",)
 
     def workload(self) -> Workload:
-        """The task's first workload (the given shape), at its dtype."""
-        first = self.sheet.workloads[0] if self.sheet.workloads else Workload(dims=self.sheet.given)
-        return first if first.dtype else first.model_copy(update={"dtype": self.dtypes()[0]})
+        """The task's first workload (the given shape) that a check can afford, at its dtype."""
+        return self.workloads()[0]
+
+    def workloads(self) -> tuple[Workload, ...]:
+        """The task's workloads that a check can afford, at their dtypes; the first one made smaller, if there is none."""
+        listed = self.sheet.workloads or (Workload(dims=self.sheet.given),)
+        named = [w if w.dtype else w.model_copy(update={"dtype": self.dtypes()[0]}) for w in listed]
+        kept = tuple(w for w in named if sizes.affordable(self.sheet, w.dims, w.dtype))
+        smaller = sizes.cheaper(self.sheet, named[0].dims, named[0].dtype)
+        return kept or (named[0].model_copy(update={"dims": smaller}),)
 
     def make(self, recipe: Recipe) -> Case:
         """The case of a recipe. Raises TaskError where its dims or values are impossible."""

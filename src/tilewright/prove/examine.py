@@ -13,7 +13,9 @@ from typing import Any
 
 from ..errors import TaskError, Unsupported, brief
 from ..kernel import Kernel, languages, read
+from ..task.readers.workloads import human
 from ..task.task import TaskSheet
+from . import sizes
 from .child.pool import server
 from .child.reference_session import ReferenceSession
 from .child.session import Limits, Trouble, folders
@@ -127,8 +129,16 @@ def assemble(exam: Examination, reports: tuple[GateReport, ...], seconds: float)
         sandbox=exam.sealed,
         seconds=seconds,
         versions=server().versions,
-        notes=exam.sheet.notes,
+        notes=(*exam.sheet.notes, *left_out(exam)),
     )
+
+
+def left_out(exam: Examination) -> list[str]:
+    """Workloads that a check can't afford, in words."""
+    sheet = exam.sheet
+    return [f"workload {', '.join(f'{n}={v}' for n, v in w.dims.items())} not run here: "
+            f"{human(sizes.nbytes(sheet, w.dims, w.dtype or exam.dtypes()[0]))}"
+            for w in sheet.workloads if not sizes.affordable(sheet, w.dims, w.dtype or exam.dtypes()[0])]  # fmt: skip
 
 
 def domain(exam: Examination) -> dict[str, Any]:

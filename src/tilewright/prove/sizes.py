@@ -24,6 +24,8 @@ Dims = dict[str, int]
 
 SMALL = 1 << 16
 LARGE = 1 << 20
+AFFORDABLE = 32 << 20  # bytes of a workload's inputs and outputs
+OPERATIONS = 4_000_000_000
 GRID_AXIS = 65535
 SEVERAL = 9
 TELLING = (1, 17, 2, 33, 3, 65, 31, 129, 5, 127, 257, 37)
@@ -286,6 +288,25 @@ def reduced(sheet: TaskSheet, start: Mapping[str, int], most: int) -> Dims:
                 break
         else:
             return dims
+    return dims
+
+
+def affordable(sheet: TaskSheet, dims: Mapping[str, int], dtype: str | None) -> bool:
+    """Whether a check can run these dims dozens of times: by the bytes of a call, and by the operations that the task
+    states. Where no shape is known, the reader of the problem has seen to that."""
+    if not any(s.shape for s in _specs(sheet)):
+        return True
+    if nbytes(sheet, dims, dtype) > AFFORDABLE:
+        return False
+    names = {**dims, "itemsize": itemsize(dtype or "float32")}
+    return sheet.work is None or not sheet.work.flops or evaluate(sheet.work.flops, names) <= OPERATIONS
+
+
+def cheaper(sheet: TaskSheet, start: Mapping[str, int], dtype: str | None) -> Dims:
+    """``start`` with its longest dims halved until a check can afford it."""
+    most = LARGE << 3
+    while not affordable(sheet, dims := reduced(sheet, start, most), dtype) and most > 1:
+        most //= 2
     return dims
 
 

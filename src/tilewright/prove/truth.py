@@ -181,7 +181,7 @@ def nudge(v: Any, original: Any, seed: int, chain: int | None = None, unit: floa
         return v * (1 + (unit if seed % 2 else -unit))
     if not isinstance(v, torch.Tensor) or not v.is_floating_point():
         return v
-    signs = torch.randint(0, 2, v.shape, generator=values.generator(seed)) * 2 - 1
+    signs = torch.randint(0, 2, v.shape, generator=values.generator(seed, v.device), device=v.device) * 2 - 1
     size = v if chain is None or v.dim() == 0 else torch.fmax(v.abs(), v.cumsum(chain).abs())
     moved = v + size * signs * compare.unit(original.dtype)
     return torch.where(torch.isfinite(moved), moved, v)

@@ -27,9 +27,9 @@ class Family(Protocol):
     ) -> torch.Tensor: ...  # fmt: skip
 
 
-def generator(seed: int) -> torch.Generator:
-    """A CPU generator with this seed (taken modulo 2**63)."""
-    return torch.Generator().manual_seed(seed % (1 << 63))
+def generator(seed: int, device: torch.device | str = "cpu") -> torch.Generator:
+    """A generator on ``device`` with this seed (taken modulo 2**63)."""
+    return torch.Generator(device).manual_seed(seed % (1 << 63))
 
 
 def torch_dtype(name: str) -> torch.dtype:

@@ -32,6 +32,10 @@ class Cuda:
             flat.untyped_storage(), t.storage_offset(), t.shape, t.stride()
         )
 
+    def again(self, t: torch.Tensor) -> torch.Tensor:
+        """A copy at another address, of the same layout."""
+        return t.clone(memory_format=torch.preserve_format)
+
     def sync(self) -> None:
         """Wait for everything on the device, whatever stream it is on."""
         self._sync()
@@ -93,6 +97,8 @@ class Host:
 
     def up(self, t: torch.Tensor) -> torch.Tensor:
         return t.clone(memory_format=torch.preserve_format)
+
+    again = up
 
     def sync(self) -> None:
         pass

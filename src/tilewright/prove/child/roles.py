@@ -24,6 +24,7 @@ ROLES = {
     "algebra": "role_algebra",
     "escapes": "escapes",
     "timing": "role_timing",
+    "judge": "role_judge",
     "device": "role_device",
     "compiler": "role_compiler",
 }

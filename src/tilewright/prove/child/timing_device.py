@@ -22,46 +22,32 @@ from ...task import tree
 from .transport import Bundle
 
 
-class Rig:
-    """Slots on the device. ``sets``, ``patch``, ``recipe`` and ``out`` are the parent's shared memory."""
+class Inputs:
+    """Inputs of calls, made on the device. ``sets``, ``patch`` and ``recipe`` are the parent's shared memory."""
 
-    def __init__(self, gpu: Any, head: dict[str, Any], bundle: Bundle, call: Callable[[dict[str, Any]], Any]):
-        self.gpu, self.head, self.call = gpu, head, call
-        given = bundle.tensors()
-        self.recipe = given["recipe"].numpy()
+    def __init__(self, gpu: Any, head: dict[str, Any], given: dict[str, torch.Tensor]):
+        self.head, self.recipe = head, given["recipe"].numpy()
         self.patches = {n.removeprefix("patch."): t for n, t in given.items() if n.startswith("patch.")}
-        self.out = {n.removeprefix("out."): t for n, t in given.items() if n.startswith("out.")}
-        names = [n for n in head["order"] if f"set0.{n}" in given]
-        self.sets = [{n: gpu.up(given[f"set{j}.{n}"]) for n in names} for j in range(head["sets"])]
-        self.names = names
-        self.slots = [{n: gpu.up(given[f"set0.{n}"]) for n in names} for _ in range(head["slots"])]
-        self.bound = [self._bind(s) for s in self.slots]
-        self.trash = gpu.trash(head["flush"]) if head["flush"] else None
-        self.graphs: list[tuple[Callable[[], None], Any]] = []
-        self.result: Any = None
+        self.names = [n for n in head["order"] if f"set0.{n}" in given]
+        self.sets = [{n: gpu.up(given[f"set{j}.{n}"]) for n in self.names} for j in range(head["sets"])]
 
-    def _bind(self, tensors: dict[str, torch.Tensor]) -> Callable[[], Any]:
-        inputs = {n: tensors[n] if n in tensors else tree.unflatten(self.head["scalars"][n], {})
-                  for n in self.head["order"]}  # fmt: skip
-        call = self.call
-        return lambda: call(inputs)
+    def named(self, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+        """All arguments of a call, in order."""
+        return {
+            n: tensors[n] if n in tensors else tree.unflatten(self.head["scalars"][n], {}) for n in self.head["order"]
+        }
 
-    def capture(self, warmups: int) -> None:
-        """Every slot's call as a graph of its own; addresses are part of a graph."""
-        self.graphs = [self.gpu.capture(b, warmups) for b in self.bound]
-
-    def prepare(self, slot: int, *, cold: bool, graph: bool) -> None:
-        """The inputs of the next call, in place; results of a graph are overwritten, so that old ones show."""
+    def make(self, into: dict[str, torch.Tensor]) -> None:
+        """The inputs that the recipe tells of, in place."""
         which = int(self.recipe[0])
         for k, name in enumerate(self.names):
             shift, at = int(self.recipe[1 + 2 * k]), int(self.recipe[2 + 2 * k])
-            self._fill(self.slots[slot][name], self.sets[which][name], shift, at, self.patches.get(name))
-        if graph:
-            for t in tree.flatten(self.graphs[slot][1])[1].values():
-                poison(t)
-        if cold and self.trash is not None:
-            self.gpu.forget(self.trash)
-        self.gpu.sync()
+            self._fill(into[name], self.sets[which][name], shift, at, self.patches.get(name))
+
+    def told(self) -> bytes:
+        """The recipe, and the beginnings of what was drawn anew: equal for equal inputs."""
+        heads = [t.view(-1)[:8].clone().view(torch.uint8).numpy().tobytes() for t in self.patches.values()]
+        return b"".join([self.recipe.tobytes(), *heads])
 
     def _fill(
         self, target: torch.Tensor, source: torch.Tensor, shift: int, at: int, patch: torch.Tensor | None
@@ -75,6 +61,39 @@ class Rig:
         to[rest:].copy_(of[:shift])
         if patch is not None:
             to[at : at + patch.numel()].copy_(patch.view(-1), non_blocking=False)
+
+
+class Rig:
+    """Slots on the device; ``out`` is the parent's shared memory."""
+
+    def __init__(self, gpu: Any, head: dict[str, Any], bundle: Bundle, call: Callable[[dict[str, Any]], Any]):
+        self.gpu, self.call = gpu, call
+        given = bundle.tensors()
+        self.inputs = Inputs(gpu, head, given)
+        self.out = {n.removeprefix("out."): t for n, t in given.items() if n.startswith("out.")}
+        self.slots = [{n: gpu.again(t) for n, t in self.inputs.sets[0].items()} for _ in range(head["slots"])]
+        self.bound = [self._bind(s) for s in self.slots]
+        self.trash = gpu.trash(head["flush"]) if head["flush"] else None
+        self.graphs: list[tuple[Callable[[], None], Any]] = []
+        self.result: Any = None
+
+    def _bind(self, tensors: dict[str, torch.Tensor]) -> Callable[[], Any]:
+        inputs, call = self.inputs.named(tensors), self.call
+        return lambda: call(inputs)
+
+    def capture(self, warmups: int) -> None:
+        """Every slot's call as a graph of its own; addresses are part of a graph."""
+        self.graphs = [self.gpu.capture(b, warmups) for b in self.bound]
+
+    def prepare(self, slot: int, *, cold: bool, graph: bool) -> None:
+        """The inputs of the next call, in place; results of a graph are overwritten, so that old ones show."""
+        self.inputs.make(self.slots[slot])
+        if graph:
+            for t in tree.flatten(self.graphs[slot][1])[1].values():
+                poison(t)
+        if cold and self.trash is not None:
+            self.gpu.forget(self.trash)
+        self.gpu.sync()
 
     def timed(self, slot: int, head_start: int, *, graph: bool) -> float:
         """One call between events; its result is kept until ``deliver``."""

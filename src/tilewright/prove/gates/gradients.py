@@ -149,7 +149,7 @@ def crowded(exam: Examination, dims: sizes.Dims) -> sizes.Dims:
 
 def workloads(exam: Examination, small: Workload) -> Iterator[Workload]:
     """The task's other workloads, and each further value of its scalars."""
-    for w in exam.sheet.workloads[1:]:
+    for w in exam.workloads()[1:]:
         yield w if w.dtype else w.model_copy(update={"dtype": exam.dtypes()[0]})
     for name, spec in exam.sheet.inputs.items():
         for value in spec.values[1:] if isinstance(spec, Scalar) else ():

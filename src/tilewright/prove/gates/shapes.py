@@ -116,7 +116,7 @@ def _recipe(exam: Examination, first: Workload, s: Sizing, dtype: str, family: s
 
 def _given(exam: Examination, first: Workload) -> Iterator[Recipe]:
     """The task's other workloads, if they are small enough to run here, and each promised scalar alone."""
-    for w in exam.sheet.workloads[1:]:
+    for w in exam.workloads()[1:]:
         if sizes.nbytes(exam.sheet, w.dims) <= 16 << 20:
             w = w if w.dtype else w.model_copy(update={"dtype": first.dtype})
             yield Recipe(w, seed=exam.seed_for("shapes", str(w)))
