@@ -1,11 +1,15 @@
 """A/A study: a kernel against itself, many times. How often does the protocol say ``faster`` when nothing is?
 
     python benchmarks/null/study.py --count 600 --out benchmarks/null/cpu.json
+    python benchmarks/null/study.py --device cuda --count 200 --planted 10 --out benchmarks/null/h200.json
 
 Each comparison opens new processes for candidate, twin and baseline. Comparisons that end ``too noisy`` gave no answer and
 are counted apart; the study goes on until ``--count`` gave one. It goes on where it was stopped: every comparison is a line
 of OUT.lines. ``--planted N`` adds N comparisons with a kernel that does a tenth more work, to show that the protocol can
 tell. Run it on a machine that does nothing else: it keeps two cores busy, a second or two a comparison.
+
+On a GPU an opening costs seconds, so that ``EACH`` comparisons are made with one set of processes, by turns launched plainly
+and replayed from a graph.
 """
 
 from __future__ import annotations
@@ -16,19 +20,28 @@ import json
 import math
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from tilewright.kernel import read
-from tilewright.measure import conclude, state
+from tilewright.measure import conclude, cuda, state
 from tilewright.measure.baselines import Context, offers
+from tilewright.measure.hand import Source
 from tilewright.measure.protocol import PROTOCOL, quick
-from tilewright.measure.workload import Setting, play
+from tilewright.measure.record import CANDIDATE, TWIN
+from tilewright.measure.stage import make, secret
+from tilewright.measure.workload import Setting, figure_of, name_of, play
 from tilewright.prove.examination import Examination
 from tilewright.prove.examine import open_task
 
 HERE = Path(__file__).parent
 PROBLEM = str(HERE / "problem.py")
-TURNS = (("plain.c", 0), ("plain.c", 1), ("plain.c", 2), ("plain.py", 0), ("plain.py", 1))
+TURNS = {
+    "cpu": (("plain.c", 0), ("plain.c", 1), ("plain.c", 2), ("plain.py", 0), ("plain.py", 1)),
+    "cuda": (("plain_triton.py", 3), ("plain.py", 3), ("plain_triton.py", 0), ("plain.py", 4), ("plain_triton.py", 4)),
+}
+PLANTED = {"cpu": ("tenth.c", "plain.c"), "cuda": ("tenth_triton.py", "plain_triton.py")}
+EACH = 10
 
 
 def main() -> int:
@@ -42,17 +55,19 @@ def main() -> int:
     started = time.monotonic()
     with lines.open("a") as out:
         while (todo := wanted(rows, a)) is not None and time.monotonic() - started < a.minutes * 60:
-            row = {**compare(*todo, protocol), "protocol": protocol.sha256()}
-            rows.append(row)
-            out.write(json.dumps(row) + "\n")
-            out.flush()
-            told(rows, a, started)
+            compared = compare if a.device == "cpu" else on_device
+            for found in compared(*todo, protocol):
+                row = {**found, "protocol": protocol.sha256()}
+                rows.append(row)
+                out.write(json.dumps(row) + "\n")
+                out.flush()
+                told(rows, a, started)
     found = {
         "method": __doc__.split("\n")[0],
         "protocol": json.loads(protocol.body()),
         "protocol_sha256": protocol.sha256(),
-        "machine": conclude.machine("cpu"),
-        "state": state.snapshot(),
+        "machine": conclude.machine(a.device),
+        "state": state.snapshot(a.device),
         "summary": summary(rows, protocol),
         "rows": rows,
     }
@@ -67,6 +82,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--planted", type=int, default=30, help="comparisons with a tenth more work")
     p.add_argument("--out", type=Path, default=HERE / "cpu.json")
     p.add_argument("--minutes", type=float, default=30.0, help="stop then; the same command goes on")
+    p.add_argument("--device", choices=tuple(TURNS), default="cpu")
     p.add_argument("--full", action="store_true", help="the full protocol instead of the quick one")
     return p.parse_args()
 
@@ -75,10 +91,12 @@ def wanted(rows: list[dict], a: argparse.Namespace) -> tuple[str, str, int] | No
     """The next comparison: candidate, baseline, workload; None when all are there."""
     null = [r for r in rows if r["candidate"] == r["baseline"]]
     if sum(r["answer"] != "too noisy" for r in null) < a.count:
-        name, which = TURNS[len(null) % len(TURNS)]
+        turns, each = TURNS[a.device], 1 if a.device == "cpu" else EACH
+        name, which = turns[len(null) // each % len(turns)]
         return name, name, which
     planted = [r for r in rows if r["candidate"] != r["baseline"]]
-    return ("tenth.c", "plain.c", len(planted) % 3) if len(planted) < a.planted else None
+    which = len(planted) % 3 if a.device == "cpu" else 3
+    return (*PLANTED[a.device], which) if len(planted) < a.planted else None
 
 
 @functools.cache
@@ -88,21 +106,44 @@ def opened(candidate: str) -> Examination:
     return Examination(sheet, read(str(HERE / candidate)), session)
 
 
-def compare(candidate: str, baseline: str, which: int, protocol) -> dict:
+def compare(candidate: str, baseline: str, which: int, protocol) -> Iterator[dict]:
     exam = opened(candidate)
-    source, sheet = exam.kernel, exam.sheet
-    found = offers(Context(sheet, PROBLEM, files=(str(HERE / baseline),)), ())
-    workload = sheet.workloads[which].model_copy(update={"dtype": "float32"})
+    found = offers(Context(exam.sheet, PROBLEM, files=(str(HERE / baseline),)), ())
+    workload = exam.sheet.workloads[which].model_copy(update={"dtype": "float32"})
     began = time.monotonic()
-    result = play(Setting(exam, PROBLEM, source, found, protocol, None), workload).result
-    figure = result.figure
+    result = play(Setting(exam, PROBLEM, exam.kernel, found, protocol, None), workload).result
+    yield row(candidate, baseline, result.name, result.figure, result.answer, result.reason, began)
+
+
+def on_device(candidate: str, baseline: str, which: int, protocol) -> Iterator[dict]:
+    exam, place = opened(candidate), cuda.start()
+    setting = Setting(exam, PROBLEM, exam.kernel, (), protocol, None, place=place)
+    workload = exam.sheet.workloads[which].model_copy(update={"dtype": "float32"})
+    stage = make(exam, PROBLEM, workload, protocol, secret(), 0, place)
+    try:
+        arms = {CANDIDATE: exam.kernel, TWIN: exam.kernel, baseline: read(str(HERE / baseline))}
+        for name, kernel in arms.items():
+            player = stage.enter(name, Source(name, kernel=kernel))
+            if not player.ready:
+                raise SystemExit(f"{name}: {player.wrong or player.unavailable}")
+        for i in range(EACH):
+            began, launch = time.monotonic(), "graph" if i % 2 else "plain"
+            figure, _ = figure_of(setting, stage, "warm", launch)
+            yield row(
+                candidate, baseline, f"{name_of(workload)}, {launch}", figure, figure.answer, figure.reason, began
+            )
+    finally:
+        stage.close()
+
+
+def row(candidate: str, baseline: str, workload: str, figure, answer: str, reason: str, began: float) -> dict:
     ratio = figure.ratio() if figure else None
     return {
         "candidate": candidate,
         "baseline": baseline,
-        "workload": result.name,
-        "answer": result.answer,
-        "reason": result.reason,
+        "workload": workload,
+        "answer": answer,
+        "reason": reason,
         "ratio": ratio and ratio.interval.model_dump(),
         "seconds": time.monotonic() - began,
         "variation": ratio and ratio.variation,

@@ -20,5 +20,5 @@ def kernel(x, weight, eps):
     M, N = x.shape
     y = torch.empty_like(x)
     block = triton.next_power_of_2(N)
-    rms_norm_kernel[(M,)](x, weight, y, N, eps, BLOCK=block, num_warps=8 if block >= 4096 else 4)
+    rms_norm_kernel[(M,)](x, weight, y, N, eps, BLOCK=block, num_warps=min(32, max(4, block // 1024)))
     return y

@@ -19,5 +19,5 @@ def kernel(x):
     M, N = x.shape
     y = torch.empty_like(x)
     block = triton.next_power_of_2(N)
-    softmax_kernel[(M,)](x, y, N, BLOCK=block, num_warps=8 if block >= 4096 else 4)
+    softmax_kernel[(M,)](x, y, N, BLOCK=block, num_warps=min(32, max(4, block // 1024)))
     return y

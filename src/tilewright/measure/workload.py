@@ -84,7 +84,7 @@ def _play(setting: Setting, workload: Workload, stage: Stage) -> Played:
     outs: dict[str, str] = {}
     for launch in setting.launches:
         for cache in setting.caches:
-            figure, out = _figure(setting, stage, cache, launch)
+            figure, out = figure_of(setting, stage, cache, launch)
             figures.append(figure)
             outs = {**out, **outs}
     least = floor(setting.exam.sheet, stage.feed.case, stage.output_bytes, setting.ceilings)
@@ -99,7 +99,8 @@ def _play(setting: Setting, workload: Workload, stage: Stage) -> Played:
     return Played(result, bases, lead.ready_s, stage.notes())
 
 
-def _figure(setting: Setting, stage: Stage, cache: Cache, launch: Launch) -> tuple[Figure, dict[str, str]]:
+def figure_of(setting: Setting, stage: Stage, cache: Cache, launch: Launch) -> tuple[Figure, dict[str, str]]:
+    """Time all arms that are ready, in one state; the figure, and why an arm is out."""
     graph = launch == "graph"
     ready = {x.name: x for x in stage.players if x.ready and (not graph or stage.captured(x))}
     if CANDIDATE not in ready:

@@ -44,6 +44,7 @@ def _wrapper(transform: str) -> Callable[[Any], Any]:
     if transform not in TRANSFORMS:
         raise ValueError(f"unknown way to compile a baseline: {transform!r}")
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    os.environ.setdefault("USER", "baseline")  # a sealed child's user has no name, and torch asks for one
     import torch._inductor.config as config
 
     config.compile_threads = 1

@@ -29,7 +29,6 @@ class Role(role_reference.Role):
     def on_seat(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Take a seat at a workload: the arena's memory, and the state that the reference starts from."""
         device = gpu.Host() if head["device"] == "host" else gpu.Cuda()
-        torch.set_default_device(device.device)
         self.kept = list(bundles)
         state = {n: device.up(t) for n, t in bundles[1].tensors(copy=True).items()}
         self.feed = timing_device.Inputs(device, head, bundles[0].tensors())
@@ -95,7 +94,7 @@ class Here:
         seed(options.get("seed", 0))
         seen = watch.Watch(observe=observe)
         try:
-            with torch.no_grad(), seen:
+            with torch.no_grad(), self.device, seen:
                 result = self.source.reference(
                     own, workload, held, dtype=None if dtype is None else getattr(torch, dtype)
                 )
