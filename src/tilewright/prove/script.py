@@ -20,6 +20,7 @@ from ..task.tensors import FLOATS, TensorSpec, evaluate
 from . import compare, script_tensors
 from . import script_parts as parts
 from .finding import Finding, TensorRecord
+from .script_native import NATIVE
 
 LoadBlob = Callable[[str], bytes]
 SOURCES = ("tilewright", "kernelbench", "functions")
@@ -41,12 +42,14 @@ import ctypes
 import functools
 import hashlib
 import importlib.util
+import mmap
 import os
 import subprocess
 import sys
 import tempfile
 import traceback
 import types
+import warnings
 import zlib
 
 import torch
@@ -59,7 +62,7 @@ def render(finding: Finding, kernel: Kernel, sheet: TaskSheet, load_blob: LoadBl
     Raises Unsupported for findings that no call of the kernel alone can show (honesty, IR gates), for task sources
     other than task files, KernelBench and functions, and where the tensors were not kept.
     """
-    _check(finding, sheet)
+    _check(finding, sheet, kernel.language)
     if kernel.language == "cuda":
         raise Unsupported("no stand-alone script for CUDA C++", remedy=f"use `tilewright replay {finding.id}` on a machine "
                           "with a GPU")  # fmt: skip
@@ -70,7 +73,7 @@ def render(finding: Finding, kernel: Kernel, sheet: TaskSheet, load_blob: LoadBl
     chosen = [
         _settings(finding, kernel, sheet, flags), _inputs(finding, load_blob), _select(parts.MAIN, flags),
         _select(parts.CHECK_HELD if HELD in finding.summary else CHECKS[finding.case.mode], flags), reference,
-        parts.NATIVE if kernel.language == "native" else _kernel(finding, sheet), *helpers, _select(parts.CALL, flags),
+        NATIVE if kernel.language == "native" else _kernel(finding, sheet), *helpers, _select(parts.CALL, flags),
         parts.WIDENED if "casts" in flags else "", _select(parts.JUDGE, flags), parts.LOADING,
         _copies(files), 'if __name__ == "__main__":\n    sys.exit(main())',
     ]  # fmt: skip
@@ -90,7 +93,7 @@ def _flags(finding: Finding, sheet: TaskSheet, language: str, problem: dict[str,
         "changed": any(isinstance(s, TensorSpec) and s.mutated for s in sheet.inputs.values()),
         "complex": any(t.dtype.startswith("complex") for t in tensors),
         "zeros": "-0" in (finding.got, finding.expected), "written": case.mode == "written" or unwritten,
-        "aligned": case.mode == "strides", "triton": language == "triton",
+        "aligned": case.mode == "strides", "triton": language == "triton", "native": language == "native",
         "sharing": case.mode == "purity" and finding.cls == "policy",
         "casts": any(_CASTS.search(text) for _, text in problem.values()),
     }  # fmt: skip
@@ -109,14 +112,15 @@ def _select(text: str, flags: set[str]) -> str:
     return "\n".join(kept)
 
 
-def _check(finding: Finding, sheet: TaskSheet) -> None:
+def _check(finding: Finding, sheet: TaskSheet, language: str) -> None:
     remedy = f"use `tilewright replay {finding.id}`"
     if sheet.source not in SOURCES:
         raise Unsupported(f"no stand-alone script for a task from {sheet.source}", remedy=remedy)
     case = finding.case
     episode = case.options.get("extra", {}).get("episode", "inputs")
     sequence = case.mode == "purity" and episode != "inputs" and HELD not in finding.summary
-    outside = case.mode == "written" and (not _WHERE.match(finding.where) or "beyond an input" in finding.summary)
+    outside = language != "native" and case.mode == "written" and (
+        not _WHERE.match(finding.where) or "beyond an input" in finding.summary)  # fmt: skip
     if case.mode not in CHECKS or finding.cls == "cheat" or sequence or outside:
         raise Unsupported(f"no stand-alone script for a finding of the gate '{finding.gate or case.mode}': "
                           "one call of the kernel alone can't show it", remedy=remedy)  # fmt: skip
@@ -184,11 +188,11 @@ def _settings(finding: Finding, kernel: Kernel, sheet: TaskSheet, flags: set[str
 def _native_settings(finding: Finding, sheet: TaskSheet) -> str:
     dims = finding.case.dims
     outputs = ", ".join(
-        f"({tuple(evaluate(s, dims) for s in spec.shape)!r}, "
+        f"{name!r}: ({tuple(evaluate(s, dims) for s in spec.shape)!r}, "
         + ("None)" if spec.dtype_group == "main" and spec.dtypes[0] in FLOATS else f"torch.{spec.dtypes[0]})")
-        for spec in (sheet.outputs or {}).values()
+        for name, spec in (sheet.outputs or {}).items()
     )
-    return f"OUTPUTS = [{outputs}]  # shape and dtype; None: the inputs'\nDIMS = {[dims[d] for d in sheet.dims]!r}"
+    return f"OUTPUTS = {{{outputs}}}  # shape and dtype; None: the inputs'\nDIMS = {[dims[d] for d in sheet.dims]!r}"
 
 
 def _inputs(finding: Finding, load_blob: LoadBlob) -> str:

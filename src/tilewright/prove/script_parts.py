@@ -20,6 +20,8 @@ def main():
         plain = {}
     try:
         faults = check(oracle, plain)
+    except Fault as error:  #? native
+        faults = [str(error)]  #? native
     except Exception as error:
         traceback.print_exc()
         if DEVICE == "cpu" and any(word in str(error) for word in ("CUDA", "NVIDIA", "active drivers")):
@@ -283,31 +285,4 @@ def build(cls):
             if source is not None:  #? state
                 target.copy_(left.pop(source))  #? state
     return module
-'''
-
-NATIVE = '''
-@functools.cache
-def compiled():
-    library = os.path.join(temporary(), "kernel.so")
-    command = [os.environ.get("CC") or "cc", "-O2", "-fPIC", "-shared", "-std=c11", load(KERNEL, "kernel")]
-    subprocess.run([*command, "-o", library, "-lm"], check=True)
-    return ctypes.CDLL(library)
-
-
-def kernel(given):
-    """void kernel(inputs..., outputs..., scalars..., dims...); outputs start as NaN, so that unwritten ones show."""
-    tensors = [v for v in given.values() if isinstance(v, torch.Tensor)]
-    main = next((t.dtype for t in tensors if t.is_floating_point()), torch.float32)
-    made = [torch.empty(shape, dtype=dtype or main) for shape, dtype in OUTPUTS]
-    for y in made:
-        y.fill_(float("nan") if y.is_floating_point() else 77)
-    arguments = [ctypes.c_void_p(t.data_ptr()) for t in tensors + made]
-    scalars = [v for v in given.values() if not isinstance(v, torch.Tensor)]
-    arguments += [ctypes.c_double(v) if isinstance(v, float) else ctypes.c_int64(int(v)) for v in scalars]
-    arguments += [ctypes.c_int64(size) for size in DIMS]
-    typed = f"{ENTRY}_{str(main).removeprefix('torch.')}"
-    function = getattr(compiled(), typed if hasattr(compiled(), typed) else ENTRY)
-    function.restype = None
-    function(*arguments)
-    return made[0] if len(made) == 1 else tuple(made)
 '''
