@@ -1,0 +1,37 @@
+"""RMS norm over rows of any length, with a weight and an offset of the weight; with gradients."""
+
+import torch
+
+from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Work
+
+
+def reference(x, weight, eps=1e-6, offset=0.0):
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x_wide = x.to(wide)
+    unit = x_wide * torch.rsqrt((x_wide * x_wide).mean(dim=-1, keepdim=True) + eps)
+    return (unit * (weight.to(wide) + offset)).to(x.dtype)
+
+
+FLOATS = ("float32", "float16", "bfloat16", "float64")
+
+TASK = Task(
+    name="rms_norm",
+    reference=reference,
+    inputs={
+        "x": TensorSpec("M N", dtypes=FLOATS, requires_grad=True),
+        "weight": TensorSpec("N", dtypes=FLOATS, requires_grad=True),
+        "eps": Scalar(1e-6, 1e-2),
+        "offset": Scalar(0.0, 1.0),
+    },
+    outputs={"y": TensorSpec("M N", dtypes=FLOATS)},
+    dims={"M": Dim(0, 1 << 24), "N": Dim(1, 1 << 20)},
+    workloads=[
+        {"M": 16, "N": 128},
+        {"dims": {"M": 5, "N": 257}, "scalars": {"eps": 1e-2, "offset": 1.0}},
+        {"dims": {"M": 2, "N": 33000}, "dtype": "bfloat16", "scalars": {"offset": 1.0}},
+    ],
+    contract=Contract(
+        identifier="ops.rms_norm", gradients="promised", accumulate="float32", batch_invariant=("M",),
+    ),
+    work=Work(bytes="(2*M*N+N)*itemsize", flops="4*M*N"),
+)  # fmt: skip

@@ -1,0 +1,39 @@
+"""RMS norm of the sum of two tensors, and that sum, rounded to the dtype of the first; with gradients."""
+
+import torch
+
+from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Work
+
+
+def reference(x, residual, weight, eps=1e-6, offset=0.0):
+    wide = torch.promote_types(x.dtype, torch.float32)
+    total = x + residual
+    total_wide = total.to(wide)
+    unit = total_wide * torch.rsqrt((total_wide * total_wide).mean(dim=-1, keepdim=True) + eps)
+    return (unit * (weight.to(wide) + offset)).to(x.dtype), total
+
+
+FLOATS = ("float32", "float16", "bfloat16", "float64")
+
+TASK = Task(
+    name="rms_norm_residual",
+    reference=reference,
+    inputs={
+        "x": TensorSpec("M N", dtypes=FLOATS, requires_grad=True),
+        "residual": TensorSpec("M N", dtypes=FLOATS, requires_grad=True),
+        "weight": TensorSpec("N", dtypes=FLOATS, requires_grad=True),
+        "eps": Scalar(1e-6, 1e-2),
+        "offset": Scalar(0.0, 1.0),
+    },
+    outputs={"y": TensorSpec("M N", dtypes=FLOATS), "total": TensorSpec("M N", dtypes=FLOATS)},
+    dims={"M": Dim(0, 1 << 24), "N": Dim(1, 1 << 20)},
+    workloads=[
+        {"M": 16, "N": 128},
+        {"dims": {"M": 5, "N": 257}, "scalars": {"eps": 1e-2, "offset": 1.0}},
+        {"dims": {"M": 2, "N": 33000}, "dtype": "bfloat16", "scalars": {"offset": 1.0}},
+    ],
+    contract=Contract(
+        identifier="ops.rms_norm.residual", gradients="promised", accumulate="float32", batch_invariant=("M",),
+    ),
+    work=Work(bytes="(4*M*N+N)*itemsize", flops="5*M*N"),
+)  # fmt: skip
