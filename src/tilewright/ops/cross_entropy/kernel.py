@@ -2,9 +2,9 @@
 
 Forward, a tile of lanes walks over a piece of a row. Each lane keeps its own maximum, sum of exponentials and (for label
 smoothing) weighted sum; the maximum is raised once for ``UNROLL`` elements, so that an element costs 1 + 1/UNROLL
-exponentials and no exchange between threads (after M. Milakov, N. Gimelshein, Online normalizer calculation for softmax,
-2018). A row longer than ``PIECE`` is split into pieces, joined by ``_join``; how it is split depends on the number of classes
-alone, so a row's bits don't depend on its batch. Block sums are added up in a fixed order: no atomics.
+exponentials and no exchange between threads (after M. Milakov, N. Gimelshein, Online normalizer calculation for
+softmax, 2018). A row longer than ``PIECE`` is split into pieces, joined by ``_join``; how it is split depends on the number
+of classes alone, so a row's bits do not depend on its batch. Block sums are added in a fixed order: no atomics.
 
 Backward forms ``exp(x - top) / total`` from the saved ``top`` and ``total``: no rounding of ``top + log(total)`` enters.
 """
@@ -146,7 +146,7 @@ def _join(part_ptr, x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, M, V,
 
 
 @triton.jit
-def _add_up(sum_ptr, out_ptr, blocks, BLOCK: tl.constexpr, MEAN: tl.constexpr):
+def _add_up(sum_ptr, loss_ptr, weight_ptr, blocks, BLOCK: tl.constexpr, MEAN: tl.constexpr):
     """The sum (or weighted mean) of all losses, and the sum of their weights; one program, in one order."""
     lanes = tl.arange(0, BLOCK)
     loss = tl.zeros((BLOCK,), tl.float32)
@@ -156,8 +156,8 @@ def _add_up(sum_ptr, out_ptr, blocks, BLOCK: tl.constexpr, MEAN: tl.constexpr):
         loss += tl.load(sum_ptr + at * 2, mask=at < blocks, other=0.0)
         weight += tl.load(sum_ptr + at * 2 + 1, mask=at < blocks, other=0.0)
     losses, weights = tl.sum(loss, axis=0), tl.sum(weight, axis=0)
-    tl.store(out_ptr, losses / weights if MEAN else losses)
-    tl.store(out_ptr + 1, weights)
+    tl.store(loss_ptr, losses / weights if MEAN else losses)
+    tl.store(weight_ptr, weights)
 
 
 @triton.jit
@@ -217,11 +217,11 @@ def tiling(classes: int) -> dict[str, int]:
 
 
 def forward(logits, target, weight, ignore_index, label_smoothing, z_loss, softcap, reduction):
-    """Losses (rows) or their sum or mean, float32; and what backward needs: ``stats`` (rows, 2) and ``sums`` (2)."""
+    """Losses (rows) or their sum or mean, float32; for backward ``stats`` (rows, 2) and ``divisor``, the sum of weights."""
     M, V = logits.shape
     each, pieces, tile = reduction == "none", triton.cdiv(V, PIECE), tiling(V)
     new = lambda *shape: torch.empty(shape, dtype=torch.float32, device=logits.device)  # noqa: E731
-    losses, stats, sums = new(M if each else 0), new(M, 2), new(2)
+    losses, stats, divisor = new(M) if each else new(), new(M, 2), new()
     rows = tile["ROWS"] if pieces == 1 else 4
     blocks = triton.cdiv(M, rows)
     block_sums = new(0 if each else blocks, 2)
@@ -244,13 +244,14 @@ def forward(logits, target, weight, ignore_index, label_smoothing, z_loss, softc
             parts, logits, target, w, losses, stats, block_sums, M, V, pieces, *numbers, *strides, ROWS=rows,
             PIECES=triton.next_power_of_2(pieces), **flags, Z=z_loss != 0, EACH=each, num_warps=1,
         )  # fmt: skip
-    if each:
-        return losses, stats, sums
-    _add_up[(1,)](block_sums, sums, blocks, BLOCK=1024, MEAN=reduction == "mean")
-    return sums[0], stats, sums
+    if not each:
+        _add_up[(1,)](block_sums, losses, divisor, blocks, BLOCK=1024, MEAN=reduction == "mean")
+    return losses, stats, divisor
 
 
-def backward(upstream, logits, target, weight, stats, sums, ignore_index, label_smoothing, z_loss, softcap, reduction):
+def backward(
+    upstream, logits, target, weight, stats, divisor, ignore_index, label_smoothing, z_loss, softcap, reduction
+):
     """Gradient of the logits, contiguous; the logits stay as they are."""
     M, V = logits.shape
     gradient = torch.empty((M, V), dtype=logits.dtype, device=logits.device)
@@ -258,10 +259,10 @@ def backward(upstream, logits, target, weight, stats, sums, ignore_index, label_
     rows, pieces = max(1, min(64, 2048 // block)), triton.cdiv(V, PIECE)
     smooth = label_smoothing != 0
     w, sw = (logits, 0) if weight is None else (weight, weight.stride(0))
-    every = weight.sum(dtype=torch.float32) if smooth and weight is not None else sums
+    every = weight.sum(dtype=torch.float32) if smooth and weight is not None else divisor
     if M:
         _gradient[(triton.cdiv(M, rows) * pieces,)](
-            logits, target, w, every, stats, sums[1:], upstream, gradient, M, V, pieces, ignore_index,
+            logits, target, w, every, stats, divisor, upstream, gradient, M, V, pieces, ignore_index,
             float(label_smoothing), float(z_loss), float(softcap), *logits.stride(), target.stride(0), sw,
             upstream.stride(0) if reduction == "none" else 0, ROWS=rows, PIECE=PIECE, BLOCK=block,
             WEIGHT=weight is not None, SMOOTH=smooth, Z=z_loss != 0, CAP=softcap != 0, MEAN=reduction == "mean",
@@ -273,8 +274,8 @@ def backward(upstream, logits, target, weight, stats, sums, ignore_index, label_
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, weight, *options):
-        loss, stats, sums = forward(logits, target, weight, *options)
-        ctx.save_for_backward(logits, target, weight, stats, sums)
+        loss, stats, divisor = forward(logits, target, weight, *options)
+        ctx.save_for_backward(logits, target, weight, stats, divisor)
         ctx.options = options
         return loss
 
@@ -286,3 +287,7 @@ class _CrossEntropy(torch.autograd.Function):
 
 def kernel(logits, target, ignore_index, label_smoothing, z_loss, softcap, reduction):
     return _CrossEntropy.apply(logits, target, None, ignore_index, label_smoothing, z_loss, softcap, reduction)
+
+
+def weighted(logits, target, weight, ignore_index, label_smoothing, z_loss, softcap, reduction):
+    return _CrossEntropy.apply(logits, target, weight, ignore_index, label_smoothing, z_loss, softcap, reduction)
