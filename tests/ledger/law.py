@@ -2,6 +2,7 @@
 
 import json
 
+from tilewright.ledger import attempt_law
 from tilewright.ledger.lawfulness import KEYS, LICENCE, MACHINE, PROTOCOL, STATE, VARIATION
 
 TABLES = tuple(KEYS)
@@ -36,6 +37,24 @@ UNLAWFUL = [
     ({"variation": float("nan")}, VARIATION),
     ({"variation": None}, VARIATION),
 ]
+
+# the same for an otherwise lawful attempt
+ATTEMPT_COLUMNS = (*COLUMNS, "answer", "reason")
+UNLAWFUL_ATTEMPTS = [
+    *((change, attempt_law.LICENCE if why == LICENCE else why) for change, why in UNLAWFUL if why != VARIATION),
+    ({"answer": "faster"}, attempt_law.CLAIM),
+    ({"answer": "no measurable gain"}, attempt_law.CLAIM),
+    ({"answer": "Refused"}, attempt_law.CLAIM),
+    ({"answer": None}, attempt_law.CLAIM),
+    ({"reason": ""}, attempt_law.SILENT),
+    ({"reason": "  "}, attempt_law.SILENT),
+    ({"reason": None}, attempt_law.SILENT),
+]
+
+
+def attempted(row):
+    """An attempt that the law allows, from a measurement that it allows: noisier than the cap."""
+    return row | {"id": "fedcba543210", "answer": "too noisy", "reason": "block ratios vary by 9%", "variation": 0.09}
 
 
 def name_of(case):

@@ -7,7 +7,19 @@ import pytest
 from tilewright.errors import LedgerError
 from tilewright.ledger import Ledger
 
-from .law import COLUMNS, PROTOCOL_SHA, TABLES, UNLAWFUL, lawful, name_of, search, spend
+from .law import (
+    ATTEMPT_COLUMNS,
+    COLUMNS,
+    PROTOCOL_SHA,
+    TABLES,
+    UNLAWFUL,
+    UNLAWFUL_ATTEMPTS,
+    attempted,
+    lawful,
+    name_of,
+    search,
+    spend,
+)
 from .samples import Sample
 
 
@@ -28,9 +40,13 @@ def row(ledger, sample, tmp_path, raw):
     return row, names
 
 
-def measure(raw, row, verb="INSERT"):
-    marks = ", ".join("?" * len(COLUMNS))
-    raw.execute(f"{verb} INTO measurements ({', '.join(COLUMNS)}) VALUES ({marks})", [row[c] for c in COLUMNS])
+def measure(raw, row, table="measurements", columns=COLUMNS):
+    marks = ", ".join("?" * len(columns))
+    raw.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", [row[c] for c in columns])
+
+
+def attempt(raw, row):
+    measure(raw, row, "attempts", ATTEMPT_COLUMNS)
 
 
 def test_a_lawful_measurement_is_recorded(raw, row):
@@ -56,10 +72,27 @@ def test_variation_as_text_is_refused(raw, row):
         measure(raw, row[0] | {"variation": "small"})
 
 
+@pytest.mark.parametrize("variation", [0.02, 0.09, None])
+def test_an_attempt_is_recorded_whatever_it_varies(raw, row, variation):
+    attempt(raw, attempted(row[0]) | {"variation": variation})
+    assert raw.execute("SELECT variation FROM attempts").fetchone() == (variation,)
+    assert raw.execute("SELECT count(*) FROM measurements").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(("change", "why"), UNLAWFUL_ATTEMPTS, ids=map(name_of, UNLAWFUL_ATTEMPTS))
+def test_an_unlawful_attempt_is_refused(raw, row, change, why):
+    good, names = row
+    change = {k: names.get(v, v) if isinstance(v, str) else v for k, v in change.items()}
+    with pytest.raises(sqlite3.IntegrityError, match=why):
+        attempt(raw, attempted(good) | change)
+    assert raw.execute("SELECT count(*) FROM attempts").fetchone() == (0,)
+
+
 @pytest.fixture
 def full(ledger, raw, row):
     """A database with at least one row in every table."""
     measure(raw, row[0])
+    attempt(raw, attempted(row[0]))
     audit = ledger.audit({"dir": "x"}, {"a": "1"})
     audit.start("a")
     search(ledger)

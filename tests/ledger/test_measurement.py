@@ -57,6 +57,20 @@ def test_the_database_refuses(ledger, sample, accepted, change, why):
     assert measurements.bodies(ledger.store) == []
 
 
+def test_an_attempt_comes_back_and_is_no_measurement(ledger, sample, accepted):
+    noisy = made(sample, accepted, answer="too noisy", reason="it varies by 20%", variation=0.2)
+    kept = measurements.attempt(ledger.store, noisy, MACHINE)
+    found = ledger.find(kept.id[:6])
+    assert (found.kind, found.record["answer"], found.record["reason"]) == ("attempt", "too noisy", "it varies by 20%")
+    assert Measurement.model_validate_json(found.record["body"]) == kept
+    assert measurements.bodies(ledger.store) == []
+
+
+def test_an_answer_is_no_attempt(ledger, sample, accepted):
+    with pytest.raises(LedgerError, match="what has an answer is a measurement"):
+        measurements.attempt(ledger.store, made(sample, accepted, reason="because"), MACHINE)
+
+
 def test_a_rejected_kernel_is_not_measured(ledger, sample, accepted):
     rejected = sample.record(ledger, "reject").id
     with pytest.raises(LedgerError, match="accepted verdict"):
@@ -121,18 +135,22 @@ def test_sql_does_not_get_round_the_count(ledger, purpose, number, why):
     assert raw.execute("SELECT count(*) FROM hidden_uses").fetchone() == (1,)
 
 
-def test_an_older_ledger_is_brought_up_to_date(tmp_path, monkeypatch, sample):
+@pytest.mark.parametrize(("revision", "later"), [("0003", ("hidden", "attempts")), ("0004", ("attempts",))])
+def test_an_older_ledger_is_brought_up_to_date(tmp_path, monkeypatch, sample, revision, later):
     from tilewright.ledger import Ledger, lawfulness, store
 
     names = lawfulness.trigger_names("sqlite")
     with monkeypatch.context() as old:
-        old.setattr(store, "REVISIONS", ("0001", "0003"))
-        old.setattr(lawfulness, "trigger_names", lambda d: {n for n in names if "hidden" not in n})
-        old.setattr(store, "_migrate", upgrade_to("0003"))
-        sample.record(Ledger.open(tmp_path / "old.sqlite"), "accept")
+        old.setattr(store, "REVISIONS", store.REVISIONS[: store.REVISIONS.index(revision) + 1])
+        old.setattr(lawfulness, "trigger_names", lambda d: {n for n in names if not n.startswith(later)})
+        old.setattr(store, "_migrate", upgrade_to(revision))
+        accepted = sample.record(Ledger.open(tmp_path / "old.sqlite"), "accept").id
     book = Ledger.open(tmp_path / "old.sqlite")
     assert book.latest().verdict.accepted
     assert spend(book) == [1]
+    measurements.register_protocol(book.store, PROTOCOL.sha256(), PROTOCOL.version, PROTOCOL.body())
+    noisy = made(sample, accepted, answer="refused", reason="it beats the floor", variation=None)
+    assert book.find(measurements.attempt(book.store, noisy, MACHINE).id).kind == "attempt"
 
 
 def upgrade_to(revision):

@@ -16,7 +16,19 @@ from alembic.migration import MigrationContext
 from tilewright.errors import LedgerError
 from tilewright.ledger import Ledger, lawfulness, models, store
 
-from .law import COLUMNS, PROTOCOL_SHA, TABLES, UNLAWFUL, lawful, name_of, search, spend
+from .law import (
+    ATTEMPT_COLUMNS,
+    COLUMNS,
+    PROTOCOL_SHA,
+    TABLES,
+    UNLAWFUL,
+    UNLAWFUL_ATTEMPTS,
+    attempted,
+    lawful,
+    name_of,
+    search,
+    spend,
+)
 from .samples import Sample
 from .test_writers import PREAMBLE
 
@@ -56,10 +68,14 @@ def row(ledger, sample, tmp_path):
     return lawful(ledger, sample, Sample(tmp_path / "other", "def kernel(x, eps):\n    return x * eps\n"))
 
 
-def measure(engine, row):
-    marks = ", ".join(f":{c}" for c in COLUMNS)
+def measure(engine, row, table="measurements", columns=COLUMNS):
+    marks = ", ".join(f":{c}" for c in columns)
     with engine.connect() as c:
-        c.execute(sa.text(f"INSERT INTO measurements ({', '.join(COLUMNS)}) VALUES ({marks})"), row)
+        c.execute(sa.text(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"), row)
+
+
+def attempt(engine, row):
+    measure(engine, row, "attempts", ATTEMPT_COLUMNS)
 
 
 def count(engine, table):
@@ -82,9 +98,25 @@ def test_an_unlawful_measurement_is_refused(engine, row, change, why):
     assert count(engine, "measurements") == 0
 
 
+@pytest.mark.parametrize("variation", [0.02, 0.09, None])
+def test_an_attempt_is_recorded_whatever_it_varies(engine, row, variation):
+    attempt(engine, attempted(row[0]) | {"variation": variation})
+    assert (count(engine, "attempts"), count(engine, "measurements")) == (1, 0)
+
+
+@pytest.mark.parametrize(("change", "why"), UNLAWFUL_ATTEMPTS, ids=map(name_of, UNLAWFUL_ATTEMPTS))
+def test_an_unlawful_attempt_is_refused(engine, row, change, why):
+    good, names = row
+    change = {k: names.get(v, v) if isinstance(v, str) else v for k, v in change.items()}
+    with pytest.raises(sa.exc.DBAPIError, match=why):
+        attempt(engine, attempted(good) | change)
+    assert count(engine, "attempts") == 0
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_records_are_never_changed(ledger, engine, row, table):
     measure(engine, row[0])
+    attempt(engine, attempted(row[0]))
     ledger.audit({"dir": "x"}, {"a": "1"}).start("a")
     search(ledger)
     spend(ledger)
@@ -125,8 +157,10 @@ def test_a_measurement_is_recorded_and_licensed(ledger, sample):
     kept = measurements.record(ledger.store, made(sample, accepted), MACHINE)
     assert measurements.bodies(ledger.store)[0]["id"] == kept.id
     assert licence(ledger, sample) == accepted
+    noisy = made(sample, accepted, variation=0.2, answer="too noisy", reason="it varies by 20%")
     with pytest.raises(LedgerError, match="variation is not a number"):
-        measurements.record(ledger.store, made(sample, accepted, variation=0.2), MACHINE)
+        measurements.record(ledger.store, noisy, MACHINE)
+    assert ledger.find(measurements.attempt(ledger.store, noisy, MACHINE).id).kind == "attempt"
 
 
 def test_records_come_back(ledger, sample, url):

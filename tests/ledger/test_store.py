@@ -87,7 +87,7 @@ def test_a_newer_schema(ledger):
     with sqlite3.connect(ledger.name) as c:
         c.execute("UPDATE tilewright_version SET version_num = '0042'")
     text = refusal(ledger.name)
-    assert "was written by a newer Tilewright: its schema is 0042, this version knows up to 0004" in text
+    assert "was written by a newer Tilewright: its schema is 0042, this version knows up to 0005" in text
     assert "upgrade Tilewright" in text
 
 

@@ -100,6 +100,20 @@ def refused() -> Measurement:
                                    "device": "cpu", "ceilings": None})  # fmt: skip
 
 
+def noisy(**changes: Any) -> Measurement:
+    """Two workloads; at the first the ratio to the honest baseline varies too much, and A/A reaches far."""
+    good = faster()
+    first, second, _ = good.workloads
+    f = first.figures[0]
+    loud = tuple(r.model_copy(update={"answer": "too noisy", "variation": 0.091,
+                                      "reason": "block ratios vary by 9.1%, above the cap of 5%"})
+                 if r.baseline == f.honest else r for r in f.ratios)  # fmt: skip
+    figure = f.model_copy(update={"ratios": loud, "answer": "too noisy", "null": interval([1.0], 0.12), "noise": 0.12})
+    first = first.model_copy(update={"figures": (figure,), "answer": "too noisy", "reason": loud[0].reason})
+    changed = {"answer": "too noisy", "variation": 0.091, "workloads": (first, second), "transfer": None, "noise": 0.12}
+    return good.model_copy(update=changed | changes)
+
+
 def even() -> Measurement:
     """A kernel against itself, one workload, no operations known."""
     rng = random.Random(3)

@@ -104,6 +104,56 @@ def test_every_workload_state_and_baseline_is_drawn() -> None:
     assert "CUDA graph replay" in page
 
 
+def dots(page: str) -> list[str]:
+    """The classes of the marks of forest plots, by row: those of the bar and of the dot."""
+    rows = [s for s in re.findall(r"<svg.*?</svg>", page) if "% interval" in s]
+    return [found for s in rows for found in re.findall(r'class="whisker ([a-z ]+)".*?class="point ([a-z ]+)"', s)]
+
+
+def test_what_is_too_noisy_is_hollow_and_said() -> None:
+    from tilewright.report.html.forest import figure_rows, forest
+
+    figure = made_up.noisy().workloads[0].figures[0]
+    tracks = {row.label: (row.mark, *dots(track)[0]) for row, track in forest(figure_rows(figure, "")).rows}
+    assert tracks["vs compile"] == ("too noisy", "void warn strong", "warn hollow strong")
+    assert tracks["vs eager"] == ("", "good faint", "good full faint")
+    page = text(html.render([made_up.noisy()]))
+    assert "1.21–1.23×, too noisy too noisy 1.22× 1.21–1.23×" in page
+    assert "Hollow and dashed: nothing may be claimed from it." in page
+    assert "Hollow and dashed" not in text(html.render([made_up.faster()]))
+
+
+def test_nothing_of_a_refused_measurement_looks_like_a_gain() -> None:
+    """Hidden workloads were wrong: what was measured on the announced ones does not count either."""
+    page = html.render([made_up.faster(answer="refused", reason="hidden workload M=3: wrong")])
+    assert dots(page)
+    assert all("hollow" in d and "void" in w for w, d in dots(page))
+
+
+def test_the_noise_band_says_what_it_is_made_of() -> None:
+    from tilewright.report import noise
+
+    wide = made_up.noisy()
+    assert noise.of_measurement(wide) == "±12.0%: as far as A/A reaches at w"
+    assert noise.of_figure(wide.workloads[0].figures[0]) == "band ±12.0%: as far as A/A reaches"
+    least = "the least effect that the protocol calls one"
+    assert noise.of_measurement(made_up.faster()) == f"±3.0%: {least}; A/A stays within ±0.6%"
+    alone = wide.workloads[0].figures[0].model_copy(update={"null": None, "noise": 0.03})
+    assert noise.of_figure(alone) == f"band ±3.0%: {least}; no A/A run came together"
+    page = text(html.render([wide]))
+    assert "Noise band ±12.0%: as far as A/A reaches." in page
+    assert f"below this nothing is called a gain: {least}" in text(html.render([made_up.faster()]))
+
+
+def test_no_fact_is_listed_under_the_name_of_another() -> None:
+    m = made_up.faster(versions={"torch": "2.11.0", "kernel": "6.1.0"})
+    for rows in (measurement.provenance(m), html.verdict.view(verdict().model_copy(update={
+            "versions": {"kernel": "6.1.0"}, "kernel_sha256": "k" * 64}))["provenance"]):  # fmt: skip
+        names = [name for name, _ in rows]
+        assert len(names) == len(set(names)), names
+        assert ("operating system", "6.1.0") in rows
+
+
 def test_the_forest_puts_one_where_one_is() -> None:
     """The point of a ratio of 1 lies on the line of 1; a slower one to its left, a faster one to its right."""
     from tilewright.report.html.forest import Row, forest

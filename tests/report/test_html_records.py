@@ -43,6 +43,21 @@ def test_the_terminal_form(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     assert line.index("●") < line.index("│"), "a slower kernel lies left of 1"
 
 
+def test_the_terminal_marks_what_is_too_noisy(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                              monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setenv("COLUMNS", "150")
+    assert run(["report", write(tmp_path / "a.json", made_up.noisy())]) == 0
+    out = capsys.readouterr().out
+    loud, plain = (next(ln for ln in out.splitlines() if ln.startswith("M=8192") and name in ln)
+                   for name in ("compile *", "eager"))  # fmt: skip
+    assert "○" in loud
+    assert "●" not in loud
+    assert loud.rstrip().endswith("too noisy")
+    assert "●" in plain
+    assert "noise band ±12.0%: as far as A/A reaches" in out
+    assert "noise     band ±12.0%: as far as A/A reaches" in out
+
+
 @pytest.mark.parametrize(("text", "message"), [
     ("{", "not JSON"), ("[]", "empty list"), ('{"a": 1}', "neither a measurement nor a verdict"),
     ('{"answer": "faster"}', "a measurement in a form that this version can't read"),

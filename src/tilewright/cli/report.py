@@ -11,7 +11,9 @@ from . import _options as o
 
 Ids = Annotated[
     list[str],
-    typer.Argument(help="Ids of measurements and verdicts, or JSON files that --json wrote.", metavar="ID..."),
+    typer.Argument(
+        help="Ids of measurements, verdicts and searches, or JSON files that --json wrote.", metavar="ID..."
+    ),
 ]
 Html = Annotated[
     Path | None,
@@ -20,7 +22,7 @@ Html = Annotated[
 
 
 def command(ids: Ids, html: Html = None, ledger: o.LedgerPath = None) -> None:
-    """Show measurements and verdicts side by side, in the terminal or as one HTML file.
+    """Show measurements, verdicts and searches side by side, in the terminal or as one HTML file.
 
     Exit code: 0 shown, 2 an error.
     """

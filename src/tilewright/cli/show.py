@@ -18,13 +18,14 @@ def command(
     ledger: o.LedgerPath = None,
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
 ) -> None:
-    """Show what the ledger holds under an id: a verdict, one finding with its case, a measurement."""
+    """Show what the ledger holds under an id: a verdict, one finding with its case, a measurement or an
+    attempt at one, a search."""
     from rich.console import Console
 
     from .. import report
     from ..api import open_ledger
     from ..errors import UserError
-    from ..report import measurement_table, records
+    from ..report import records
 
     book = open_ledger(ledger)
     record: Any
@@ -36,7 +37,7 @@ def command(
     else:
         found = book.find(id)
         kind, record = found.kind, found.record
-        if kind == "measurement":
+        if kind in ("measurement", "attempt") or (kind == "search" and not json):
             record = records.from_ledger(book, found.id)
     if json:
         body = record.verdict if kind == "verdict" else record.finding if kind == "finding" else record
@@ -47,7 +48,7 @@ def command(
         Console().print(f"recorded {record.created}", style="dim")
     elif kind == "finding":
         report.terminal.finding(record.finding, kernel=record.verdict.kernel, full=True)
-    elif kind == "measurement":
-        measurement_table.show(record)
+    elif kind in ("measurement", "attempt", "search"):
+        records.show([record])
     else:
         Console().print({"kind": kind, **record})

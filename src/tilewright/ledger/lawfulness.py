@@ -6,7 +6,8 @@
 4. A measurement names its machine, and the machine's state is a non-empty JSON object.
 5. A measurement's protocol is registered.
 
-``search_law.py`` adds what holds for the records of a search, ``hidden_law.py`` for hidden workloads that were spent.
+``search_law.py`` adds what holds for the records of a search, ``hidden_law.py`` for hidden workloads that were spent,
+``attempt_law.py`` for measurements that came to nothing.
 
 Triggers rather than constraints carry the law, because SQLite lets any connection switch foreign keys and CHECKs off;
 the constraints of ``models.py`` stand beside them. SQLite's ``INSERT OR REPLACE`` deletes without firing DELETE
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, text
 
-from . import hidden_law, search_law
+from . import attempt_law, hidden_law, search_law
 from .append_only import MARK, postgresql, sqlite
 
 FIRST: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -28,7 +29,7 @@ FIRST: dict[str, tuple[tuple[str, ...], ...]] = {
     "audit_events": (("seq",),), "protocols": (("sha256",),), "measurements": (("seq",), ("id",)),
 }  # fmt: skip
 """The record tables of schema 0001, each with the keys under which a row is one of a kind."""
-KEYS = FIRST | search_law.KEYS | hidden_law.KEYS
+KEYS = FIRST | search_law.KEYS | hidden_law.KEYS | attempt_law.KEYS
 """All record tables."""
 
 VARIATION_CAP = 0.05
@@ -59,6 +60,7 @@ def trigger_names(dialect: str) -> set[str]:
         | {"measurements_lawful"}
         | search_law.TRIGGERS
         | hidden_law.TRIGGERS
+        | attempt_law.TRIGGERS
     )
 
 

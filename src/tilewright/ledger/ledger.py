@@ -170,7 +170,8 @@ class Ledger:
         return self._lookup.finding(id_prefix)
 
     def find(self, id_prefix: str) -> Found:
-        """Whatever has an id that begins so: verdict, finding, kernel, task, audit, measurement or blob."""
+        """Whatever has an id that begins so: verdict, finding, kernel, task, audit, measurement, attempt,
+        search or blob."""
         return self._lookup.find(id_prefix)
 
     def restore(self, record: VerdictRecord, folder: Path) -> tuple[Path, Path]:

@@ -16,11 +16,14 @@ from ..prove.finding import Finding
 from ..prove.verdict import Verdict
 from ..task.task import TaskSheet
 from . import models as m
+from .attempt_models import Attempt
 from .records import FindingRecord, Found, VerdictRecord
+from .search_models import SearchRun
 from .store import Store
 
 KINDS: dict[str, Any] = {
     "verdict": m.Verdict.id, "finding": m.Finding.id, "audit": m.Audit.id, "measurement": m.Measurement.id,
+    "attempt": Attempt.id, "search": SearchRun.id,
     "kernel": m.Kernel.sha256, "task": m.Task.sha256, "blob": m.Blob.sha256,
 }  # fmt: skip
 RECENT = 2000
@@ -140,8 +143,7 @@ def _read_finding(c: Connection, id: str) -> FindingRecord:
 
 
 def _read_plain(c: Connection, kind: str, id: str) -> dict[str, Any]:
-    table = {"audit": m.Audit, "measurement": m.Measurement, "kernel": m.Kernel, "task": m.Task, "blob": m.Blob}[kind]
-    columns = [col for col in table.__table__.columns if col.name != "data"]
+    columns = [col for col in KINDS[kind].class_.__table__.columns if col.name != "data"]
     row = c.execute(select(*columns).where(KINDS[kind] == id)).one()
     record = dict(row._mapping)
     if kind == "kernel":

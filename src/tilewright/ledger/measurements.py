@@ -1,4 +1,4 @@
-"""Measurements in the ledger: protocols that may speak, verdicts that license, records, and hidden workloads spent."""
+"""Measurements in the ledger: protocols that may speak, verdicts that license, records, attempts, hidden workloads spent."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sqlalchemy import Connection, func, insert, select
 from ..errors import LedgerError
 from . import hidden_law
 from . import models as m
+from .attempt_models import Attempt
 from .hidden_models import HiddenUse
 from .records import canonical, dumps
 from .store import Store
@@ -52,17 +53,25 @@ def licence(
 
 def record(store: Store, measurement: Measurement, machine: Mapping[str, Any]) -> Measurement:
     """Keep a measurement; returns it with its id. The database refuses what the law forbids (LedgerError)."""
-    given = measurement.id or os.urandom(6).hex()
-    kept = measurement.model_copy(update={"id": given, "created": measurement.created or _now()})
+    return _keep(store, m.Measurement, measurement, machine)
+
+
+def attempt(store: Store, measurement: Measurement, machine: Mapping[str, Any]) -> Measurement:
+    """Keep what ended too noisy or refused, as an attempt; returns it with its id. Raises LedgerError as ``record`` does."""
+    return _keep(store, Attempt, measurement, machine, answer=measurement.answer, reason=measurement.reason)
+
+
+def _keep(store: Store, table: Any, what: Measurement, machine: Mapping[str, Any], **more: Any) -> Measurement:
+    kept = what.model_copy(update={"id": what.id or os.urandom(6).hex(), "created": what.created or _now()})
     described = canonical(dict(machine))
     sha = hashlib.sha256(described.encode()).hexdigest()
     with store.write() as c:
         if c.execute(select(m.Machine.sha256).where(m.Machine.sha256 == sha)).first() is None:
             c.execute(insert(m.Machine).values(sha256=sha, body=described, created=kept.created))
-        c.execute(insert(m.Measurement).values(
-            id=given, verdict=kept.verdict, kernel=kept.kernel_sha256, task=kept.task_sha256, contract=kept.contract,
+        c.execute(insert(table).values(
+            id=kept.id, verdict=kept.verdict, kernel=kept.kernel_sha256, task=kept.task_sha256, contract=kept.contract,
             device_class=kept.device_class, machine=sha, state=canonical(kept.state), protocol=kept.protocol,
-            variation=kept.variation, body=dumps(kept), created=kept.created,
+            variation=kept.variation, body=dumps(kept), created=kept.created, **more,
         ))  # fmt: skip
     return kept
 

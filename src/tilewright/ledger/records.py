@@ -46,8 +46,8 @@ class FindingRecord:
 
 @dataclass(frozen=True)
 class Found:
-    """What an id names. ``kind``: verdict, finding, kernel, task, audit, measurement or blob; ``record`` is a
-    VerdictRecord or a FindingRecord, for other kinds a dict."""
+    """What an id names. ``kind``: verdict, finding, kernel, task, audit, measurement, attempt, search or blob; ``record``
+    is a VerdictRecord or a FindingRecord, for other kinds a dict."""
 
     kind: str
     id: str

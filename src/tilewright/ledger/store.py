@@ -24,7 +24,7 @@ from . import lawfulness, troubles
 APPLICATION_ID = 0x54574C31
 """Stands in the header of the SQLite file (``TWL1``), so that a foreign database is never taken for a ledger."""
 VERSION_TABLE = "tilewright_version"
-REVISIONS = ("0001", "0003", "0004")
+REVISIONS = ("0001", "0003", "0004", "0005")
 ADVISORY_LOCK = 0x54574C31
 TIMEOUT = 60.0
 

@@ -154,7 +154,7 @@ class Run:
         self.notes: list[str] = list(exam.sheet.notes)
 
     def measure(self, started: float) -> Measurement:
-        """All workloads, one answer, recorded where the law allows it."""
+        """All workloads, one answer, kept: as a measurement, or as an attempt where it claims nothing."""
         before = state.snapshot(self.o.device)
         tops = self._ceilings()
         setting = self._setting(tops)
@@ -163,9 +163,8 @@ class Run:
         seconds = time.monotonic() - started
         made = conclude.conclude(self, shown, secrets, spent, bases, tops, compile_s, before, seconds)
         measurements.register_protocol(self.book.store, made.protocol, made.protocol_version, self.protocol.body())
-        if not made.lawful:
-            return made
-        return measurements.record(self.book.store, made, conclude.machine(self.o.device))
+        keep = measurements.attempt if made.void else measurements.record
+        return keep(self.book.store, made, conclude.machine(self.o.device))
 
     def _ceilings(self) -> Ceilings | None:
         self.show("measuring this machine", 0, 1)

@@ -51,7 +51,8 @@ def _class(device: str) -> str:
 
 def _joined(shown: list[WorkloadResult], protocol: Any) -> tuple[Interval | None, float, float | None]:
     """The geometric mean of the ratios to the honest baselines, the widest noise band, the largest variation."""
-    rows, noise, varies = [], protocol.smallest_effect, []
+    noise = max((r.figure.noise for r in shown if r.figure), default=0.0)
+    noise, rows, varies = max(noise, protocol.smallest_effect), [], []
     for r in shown:
         figure = r.figure
         ratio = figure.ratio() if figure else None
@@ -60,7 +61,6 @@ def _joined(shown: list[WorkloadResult], protocol: Any) -> tuple[Interval | None
         if figure is None or ratio is None or lead is None or best is None:
             return None, noise, None
         rows.append(paired(lead.blocks, best.blocks))
-        noise = max(noise, figure.noise)
         varies.append(ratio.variation)
     return (combined(rows, protocol), noise, max(varies)) if rows else (None, noise, None)
 

@@ -205,9 +205,9 @@ class Measurement(Model):
     @property
     def exit_code(self) -> int:
         """0 measured, 3 too noisy or refused (1, kernel not accepted, and 2, an error, never get so far)."""
-        return 3 if self.answer in ("too noisy", "refused") else 0
+        return 3 if self.void else 0
 
     @property
-    def lawful(self) -> bool:
-        """Whether the ledger may take it: an answer, a variation, a state."""
-        return self.exit_code == 0 and self.variation is not None and bool(self.state) and bool(self.verdict)
+    def void(self) -> bool:
+        """Whether it claims nothing: the ledger keeps it as an attempt, not as a measurement."""
+        return self.answer in ("too noisy", "refused")

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..measure.record import CANDIDATE, Ceilings, Figure, Interval, Measurement, Ratio, WorkloadResult
+from ..measure.record import CANDIDATE, TWIN, Ceilings, Figure, Interval, Measurement, Ratio, WorkloadResult
 from ..prove.verdict import Verdict
-from . import terminal
+from . import noise, terminal
 
 STYLE = {"faster": "bold green", "slower": "bold red", "no measurable gain": "bold yellow", "too noisy": "bold magenta",
          "refused": "bold red"}  # fmt: skip
@@ -32,6 +32,9 @@ def show(m: Measurement, *, quiet: bool = False) -> None:
     _rest(out, m)
     out.print(head, soft_wrap=True)
     out.print(Text("because   ", style="bold"), Text(m.reason), sep="", soft_wrap=True)
+    if m.void and m.id:
+        said = f"as an attempt, which claims nothing: tilewright report {m.id}"
+        out.print(Text("kept      ", style="bold"), Text(said), sep="", soft_wrap=True)
 
 
 def headline(m: Measurement) -> Text:
@@ -72,6 +75,8 @@ def _workload(out: Console, r: WorkloadResult) -> None:
               soft_wrap=True)  # fmt: skip
     for f in r.figures:
         out.print(_figure(f, r))
+        if f.arms:
+            out.print(Text(f" noise {noise.of_figure(f)}", style="dim"), soft_wrap=True)
 
 
 def _figure(f: Figure, r: WorkloadResult) -> Table:
@@ -90,10 +95,10 @@ def _figure(f: Figure, r: WorkloadResult) -> Table:
     return t
 
 
-def _is(f: Figure, name: str, found: Ratio | None) -> str:
+def _is(f: Figure, name: str, found: Ratio | None) -> Text:
     if found is not None:
-        return ratio(found.interval)
-    return f"{ratio(f.null)} (A/A)" if name == "twin" and f.null is not None else ""
+        return Text(ratio(found.interval), style="dim" if found.answer == "too noisy" else "")
+    return Text(f"{ratio(f.null)} (A/A)" if name == TWIN and f.null is not None else "")
 
 
 def _baselines(out: Console, m: Measurement) -> None:
@@ -109,14 +114,16 @@ def _rest(out: Console, m: Measurement) -> None:
     if m.transfer is not None:
         t = m.transfer
         kept = f"{t.kept} of {t.hidden} hidden workloads" + (f": {t.cause}" if t.cause else "")
-        out.print(Text("transfer  ", style="bold"), Text(f"{kept}; spent {t.spent} times"), sep="")
+        kept = kept if t.hidden else "unknown: every hidden workload was too noisy to tell"
+        out.print(Text("transfer  ", style="bold"), Text(f"{kept}; spent {t.spent} time{'s' * (t.spent != 1)}"), sep="")
     slow = [f"{b.name} {seconds(b.compile_s)}" for b in m.baselines if b.compile_s and b.status == "right"]
     out.print(Text("ready in  ", style="bold"),
               Text(f"kernel {seconds(m.compile_s)}" + (f"; {', '.join(slow)}" if slow else "")), sep="")  # fmt: skip
     load = m.state.get("before", {}).get("load", [0])[0]
     out.print(Text("machine   ", style="bold"),
               Text(f"{m.ceilings.name if m.ceilings else m.device}, load {load:.1f}; protocol {m.protocol_version} "
-                   f"({m.protocol[:12]}); noise band {m.noise:.1%}; {m.seconds:.0f} s"), sep="")  # fmt: skip
+                   f"({m.protocol[:12]}); {m.seconds:.0f} s"), sep="")  # fmt: skip
+    out.print(Text("noise     ", style="bold"), Text(f"band {noise.of_measurement(m)}"), sep="", soft_wrap=True)
 
 
 def not_accepted(v: Verdict, *, quiet: bool = False) -> None:

@@ -55,13 +55,14 @@ def _ratios(m: Measurement) -> Table:
     low, high = _reach([f for _, f in figures])
     scale = f"{words.times(low):<{WIDTH // 2}}{words.times(high):>{WIDTH - WIDTH // 2}}"
     t = _table(("workload", {"overflow": "fold"}), ("baseline", {"no_wrap": True}), ("ratio", {"justify": "right"}),
-               ("interval", {"no_wrap": True}), (scale, {"no_wrap": True}))  # fmt: skip
+               ("interval", {"no_wrap": True}), (scale, {"no_wrap": True}), ("", {"no_wrap": True}))  # fmt: skip
     for w, f in figures:
-        for row in forest.figure_rows(f, words.dims(w.dims) or w.name):
+        for row in forest.figure_rows(f, words.dims(w.dims) or w.name, void=m.answer == "refused"):
             name = Text(
                 row.label.removeprefix("vs ") + (" *" if row.honest else ""), style="bold" if row.honest else ""
             )
-            t.add_row(row.group, name, row.value, row.range, _drawn(row, low, high))
+            style = bench_table.STYLE["too noisy"].removeprefix("bold ")
+            t.add_row(row.group, name, row.value, row.range, _drawn(row, low, high), Text(row.mark, style=style))
     t.caption = "* the honest baseline: the fastest that is right"
     t.caption_justify = "left"
     return t
@@ -73,7 +74,7 @@ def _reach(figures: Sequence[Figure]) -> tuple[float, float]:
 
 
 def _drawn(row: forest.Row, low: float, high: float) -> Text:
-    """``·`` is 1, ``━`` the interval, ``●`` the median."""
+    """``│`` is 1, ``━`` the interval, ``●`` the median; ``╌`` and ``○`` where nothing may be claimed."""
     from .html.draw import Scale
 
     scale = Scale(low, high, log=True)
@@ -82,6 +83,7 @@ def _drawn(row: forest.Row, low: float, high: float) -> Text:
         min(int(scale.at(v) / 100 * WIDTH), WIDTH - 1) for v in (row.ratio.low, row.ratio.median, row.ratio.high, 1.0)
     ]
     cells[at[3]] = "│"
-    cells[at[0] : at[2] + 1] = ["━"] * (at[2] - at[0] + 1)
-    cells[at[1]] = "●"
+    bar, median = ("╌", "○") if row.mark else ("━", "●")
+    cells[at[0] : at[2] + 1] = [bar] * (at[2] - at[0] + 1)
+    cells[at[1]] = median
     return Text("".join(cells), style=bench_table.STYLE[row.answer].removeprefix("bold ") if row.honest else "dim")

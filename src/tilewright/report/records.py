@@ -1,4 +1,4 @@
-"""What ``tilewright report`` shows: measurements and verdicts, by id from the ledger or from JSON files."""
+"""What ``tilewright report`` shows: measurements, attempts, verdicts, searches, by id from the ledger or from JSON files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from ..ledger import Ledger
 from ..ledger.records import VerdictRecord
 from ..measure.record import Measurement
 from ..prove.verdict import Verdict
-from . import measurement_table, terminal
+from ..search import store
+from . import measurement_table, search_live, terminal
+from .search_page import Page
 
-Item = Measurement | VerdictRecord | Verdict
+Item = Measurement | VerdictRecord | Verdict | Page
 
 
 def read_all(ids: Sequence[str], ledger: str | None) -> list[Item]:
@@ -34,15 +36,17 @@ def read_all(ids: Sequence[str], ledger: str | None) -> list[Item]:
 
 
 def from_ledger(book: Ledger, id: str) -> Item:
-    """The measurement or verdict under an id; for a finding the verdict that it stands in."""
+    """The measurement, attempt, verdict or search under an id; for a finding the verdict that it stands in."""
     found = book.find(id)
     if found.kind == "verdict":
         return found.record  # type: ignore[no-any-return]
     if found.kind == "finding":
         return found.record.verdict  # type: ignore[no-any-return]
-    if found.kind == "measurement":
-        return _measurement(json.loads(found.record["body"]), f"measurement {found.id}", found.id)
-    raise UserError(f"'{id}' is the {found.kind} {found.id[:12]}; a report shows measurements and verdicts",
+    if found.kind in ("measurement", "attempt"):
+        return _measurement(json.loads(found.record["body"]), f"{found.kind} {found.id}", found.id)
+    if found.kind == "search":
+        return Page.of_record(book, store.load(book, found.id))
+    raise UserError(f"'{id}' is the {found.kind} {found.id[:12]}; a report shows measurements, verdicts and searches",
                     remedy=f"tilewright show {found.id[:12]} lists what belongs to it")  # fmt: skip
 
 
@@ -61,6 +65,9 @@ def from_file(path: Path) -> list[Item]:
 
 
 def _item(data: Any, where: str) -> Item:
+    if isinstance(data, dict) and "finalists" in data:
+        raise UserError("this is the conclusion of a search, without its trials", where=where,
+                        remedy="tilewright search --list shows the runs; tilewright report RUN shows one")  # fmt: skip
     if isinstance(data, dict) and "answer" in data:
         return _measurement(data, where, str(data.get("id") or ""))
     if isinstance(data, dict) and "verdict" in data:
@@ -94,5 +101,7 @@ def show(items: Sequence[Item]) -> None:
     for i in items:
         if isinstance(i, Measurement):
             measurement_table.show(i)
+        elif isinstance(i, Page):
+            search_live.recorded(i.tree, i.conclusion, i.run)
         else:
             terminal.verdict(i.verdict if isinstance(i, VerdictRecord) else i)

@@ -115,6 +115,17 @@ def show(tree: Tree, conclusion: Conclusion, *, run: str = "", file: str = "", r
     out.print(table)
 
 
+def recorded(tree: Tree, conclusion: Conclusion | None, run: str) -> None:
+    """A run as the ledger has it, ended or not."""
+    if conclusion is not None:
+        return show(tree, conclusion, run=run)
+    out = console()
+    best = tree.best() if tree.nodes else None
+    worth = f"; the best so far is #{best.number}, {best.timing.ratio:.3f}x" if best and best.timing else ""
+    out.print(Text("UNFINISHED", style="bold yellow"), Text(f"  {max(len(tree) - 1, 0)} trials{worth}"), sep="")
+    out.print(Text("go on     ", style="bold"), Text(f"tilewright search --run {run}"), sep="", soft_wrap=True)
+
+
 def tried(tree: Tree, conclusion: Conclusion) -> str:
     """``31 trials, 2 finalists; 3 wrong, 1 compile, 9 slower``."""
     bad = ", ".join(f"{n} {k}" for k, n in counts(tree).most_common())

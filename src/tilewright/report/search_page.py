@@ -15,7 +15,7 @@ from ..search.run import Run
 from ..search.study import Study
 from ..search.tree import Node, Tree
 from . import search_draw, search_facts
-from .html import environment
+from .html import environment, words
 from .html.draw import tag
 
 EXTRA = """
@@ -62,9 +62,23 @@ class Page:
 
 def render(page: Page) -> str:
     """The whole page of one run."""
+    return _html(f"Search: {words.place(page.task)}", page.run, _parts(page))
+
+
+def view(page: Page) -> dict[str, Any]:
+    """One run as a part of a page with other records."""
+    c = page.conclusion
+    return {"word": "faster" if c and c.answer == "faster" else "search", "kernel": words.place(page.kernel),
+            "task": words.place(page.task), "id": page.run, "line": c.words if c else "unfinished", "style": Markup(EXTRA),
+            "body": Markup("\n").join(p for p in _parts(page) if p)}  # fmt: skip
+
+
+def _parts(page: Page) -> list[Markup | str]:
     c = page.conclusion
     winner = c.node if c else None
-    parts = [
+    if not page.tree.nodes:
+        return [_answer(page), _limits(page)]
+    return [
         _answer(page), _tiles(page),
         _sheet("Best so far", "Ratio of the starting kernel's time over the trial's, on the workloads of the search.",
                _plane(search_draw.best_curve(page.tree, winner))),
@@ -73,7 +87,6 @@ def render(page: Page) -> str:
                tag("div", search_draw.lineage(page.tree, winner), class_="tree")),
         _archive(page.tree), _skills(page.tree), _predictions(page.tree), _failures(page), _trials(page.tree), _limits(page),
     ]  # fmt: skip
-    return _html(f"Search: {page.task}", page.run, parts)
 
 
 def render_study(study: Study) -> str:
@@ -144,7 +157,7 @@ def _answer(page: Page) -> Markup:
     kind = f". The times of this run are {c.kind}, not measured." if c and c.kind != "measured" else ""
     said = (c.reason if c else "The run was not ended; `tilewright search --run` goes on with it.") + kind
     return Markup('<article><div class="answer {}"><p class="subject"><b>{}</b> for {}</p><h1>{}</h1><p class="said">{}</p>'
-                  "</div></article>").format(tone, page.kernel, page.task, word, said)  # fmt: skip
+                  "</div></article>").format(tone, words.place(page.kernel), words.place(page.task), word, said)  # fmt: skip
 
 
 def _tiles(page: Page) -> Markup:

@@ -1,4 +1,4 @@
-"""HTML: one static file, no script, nothing fetched. ``render(items)`` makes it from measurements and verdicts."""
+"""HTML: one static file, no script, nothing fetched. ``render(items)`` makes it from measurements, verdicts, searches."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from . import measurement, verdict, words
 
 if TYPE_CHECKING:
     from ...suite import Done
+    from ..search_page import Page
 
 TEMPLATES = Path(__file__).parent / "templates"
 TONES = {
     "faster": "good", "accept": "good", "pass": "good", "right": "good", "slower": "bad", "reject": "bad", "fail": "bad",
     "refused": "bad", "wrong": "bad", "too noisy": "warn", "noisy": "warn", "incomplete": "warn", "inconclusive": "warn",
 }  # fmt: skip
-Item = Measurement | VerdictRecord | Verdict
 
 
 @functools.cache
@@ -42,7 +42,7 @@ def environment() -> jinja2.Environment:
     return env
 
 
-def render(items: Sequence[Item]) -> str:
+def render(items: Sequence[Measurement | VerdictRecord | Verdict | Page]) -> str:
     """The whole page. The order of ``items`` is kept."""
     from ... import __version__
 
@@ -59,7 +59,11 @@ def render_suite(done: Done, thresholds: Sequence[float]) -> str:
     return template.render(view=suite.view(done, thresholds), title=f"suite {done.suite.name}", version=__version__)
 
 
-def _view(item: Item, number: int) -> dict[str, Any]:
+def _view(item: Measurement | VerdictRecord | Verdict | Page, number: int) -> dict[str, Any]:
+    if not isinstance(item, Measurement | VerdictRecord | Verdict):
+        from .. import search_page
+
+        return {"kind": "search", "anchor": f"s{number}", **search_page.view(item)}
     if isinstance(item, Measurement):
         return {"kind": "measurement", "anchor": f"m{number}", "word": item.answer, "kernel": Path(item.kernel).name,
                 "task": item.task, "id": item.id, "line": measurement.sentence(item), **measurement.view(item)}  # fmt: skip

@@ -36,6 +36,15 @@ def pairs(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(n, a if a == b else f"{a} → {b}") for n, a, b in joined] + rows(rest)
 
 
+def versions(data: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Versions by name; that of the operating system's kernel is told apart from the kernel that was measured.
+
+    >>> versions({"torch": "2.13.0", "kernel": "6.18", "cuda": ""})
+    [('torch', '2.13.0'), ('operating system', '6.18')]
+    """
+    return [("operating system" if k == "kernel" else k, v) for k, v in data.items() if v]
+
+
 def _rows(data: Mapping[str, Any], above: str) -> Iterator[tuple[str, str]]:
     for key, value in data.items():
         name = " ".join(p for p in (above, _name(str(key))) if p)

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from ...measure.record import Figure, Interval, Measurement
 from . import draw, words
 
+VOID = ("too noisy", "refused")
 COLOURS = {"faster": "good", "slower": "bad", "no measurable gain": "even", "too noisy": "warn", "refused": "warn"}
 
 
@@ -29,6 +30,11 @@ class Row:
     @property
     def colour(self) -> str:
         return COLOURS.get(self.answer, "even")
+
+    @property
+    def mark(self) -> str:
+        """The word that says that this ratio claims nothing; empty for one that does."""
+        return self.answer if self.answer in VOID else ""
 
     @property
     def value(self) -> str:
@@ -60,8 +66,9 @@ def _track(row: Row, scale: draw.Scale, ticks: Sequence[float]) -> Markup:
     parts = [draw.band(scale.at(1 - row.noise), scale.at(1 + row.noise), "noise")]
     parts += [draw.line(scale.at(t), 0, scale.at(t), 100, "one" if t == 1 else "grid") for t in ticks]
     weight = "strong" if row.honest or row.whole else "faint"
-    parts += [draw.line(low, 50, high, 50, f"whisker {row.colour} {weight}"),
-              draw.dot(mid, 50, 5 if weight == "strong" else 3.5, f"point {row.colour} full {weight}")]  # fmt: skip
+    line, fill = ("void ", "hollow") if row.mark else ("", "full")
+    parts += [draw.line(low, 50, high, 50, f"whisker {line}{row.colour} {weight}"),
+              draw.dot(mid, 50, 5 if weight == "strong" else 3.5, f"point {row.colour} {fill} {weight}")]  # fmt: skip
     said = f"{row.label}: {row.value}, {words.percent(row.ratio.level)} interval {row.range}, {row.answer}"
     return draw.svg(parts, 30, said, "track")
 
@@ -82,14 +89,12 @@ def ratios(m: Measurement) -> list[Row]:
         rows.append(Row("all workloads", "to the honest baseline of each", m.ratio, m.answer, m.noise, whole=True))
     for w in timed:
         assert w.figure is not None
-        rows += figure_rows(w.figure, words.dims(w.dims) or w.name)
+        rows += figure_rows(w.figure, words.dims(w.dims) or w.name, void=m.answer == "refused")
     return rows
 
 
-def figure_rows(figure: Figure, group: str) -> list[Row]:
-    """One figure's ratios, the honest baseline first."""
+def figure_rows(figure: Figure, group: str, void: bool = False) -> list[Row]:
+    """One figure's ratios, the honest baseline first. ``void``: the whole was refused, so that none of them counts."""
     ordered = sorted(figure.ratios, key=lambda r: (r.baseline != figure.honest, r.interval.median))
-    return [
-        Row(f"vs {r.baseline}", group, r.interval, r.answer, figure.noise, r.baseline == figure.honest, group=group)
-        for r in ordered
-    ]
+    return [Row(f"vs {r.baseline}", group, r.interval, "refused" if void else r.answer, figure.noise,
+                r.baseline == figure.honest, group=group) for r in ordered]  # fmt: skip

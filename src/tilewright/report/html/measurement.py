@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...measure.record import CANDIDATE, Ceilings, Figure, Interval, Measurement, WorkloadResult
+from .. import noise
 from . import facts, forest, roofline, samples, words
 
 SMALL = 1e-9
@@ -76,7 +77,8 @@ def tiles(m: Measurement) -> list[Tile]:
         low, high = words.percent(min(near)), words.percent(max(near))
         shown = low if low == high else f"{low}{words.DASH}{high}"
         made.append(Tile(shown, "of the floor's speed", "the least time that this machine allows"))
-    made.append(Tile(f"±{words.percent(m.noise, 1)}", "noise", "below this nothing is called a gain"))
+    shown, _, why = noise.of_measurement(m).partition(": ")
+    made.append(Tile(shown, "noise", f"below this nothing is called a gain: {why}"))
     return made
 
 
@@ -124,9 +126,9 @@ class State:
     rows: forest.Forest | None
 
 
-def states(w: WorkloadResult) -> list[State]:
+def states(w: WorkloadResult, void: bool = False) -> list[State]:
     """All figures of a workload, each with a forest of its own."""
-    return [State(state_name(f), i == 0, f, forest.forest(forest.figure_rows(f, "")) if f.ratios else None)
+    return [State(state_name(f), i == 0, f, forest.forest(forest.figure_rows(f, "", void)) if f.ratios else None)
             for i, f in enumerate(w.figures)]  # fmt: skip
 
 
@@ -170,14 +172,15 @@ def ceilings(c: Ceilings | None) -> list[tuple[str, str]]:
 def provenance(m: Measurement) -> list[tuple[str, str]]:
     """What makes the record one of its kind."""
     contract = f"{m.contract[:16]} ({m.mode})" if m.contract else m.mode
-    rows = [("measurement", m.id), ("verdict", m.verdict), ("kernel", m.kernel_sha256[:16]), ("task", m.task_sha256[:16]),
+    kind = "attempt" if m.void else "measurement"
+    rows = [(kind, m.id), ("verdict", m.verdict), ("kernel", m.kernel_sha256[:16]), ("task", m.task_sha256[:16]),
             ("contract", contract), ("device class", m.device_class),
             ("protocol", f"{m.protocol_version}, {m.protocol[:16]}"),
             ("measured", words.moment(m.created)), ("took", words.seconds(m.seconds)),
             ("compilation", words.seconds(m.compile_s) if m.compile_s is not None else ""),
             ("tuning", words.seconds(m.tune_s) if m.tune_s is not None else ""),
             ("variation of the paired ratio", words.percent(m.variation, 2) if m.variation is not None else "")]  # fmt: skip
-    return [(k, v) for k, v in rows if v] + [(k, v) for k, v in m.versions.items() if v]
+    return [(k, v) for k, v in rows if v] + facts.versions(m.versions)
 
 
 def view(m: Measurement) -> dict[str, Any]:
@@ -185,10 +188,12 @@ def view(m: Measurement) -> dict[str, Any]:
     rows = forest.ratios(m)
     return {
         "m": m, "sentence": sentence(m), "tiles": tiles(m), "lines": lines(m.workloads), "refused": refused(m),
-        "forest": forest.forest(rows) if rows else None, "roofline": roofline.chart(m), "losses": losses(m),
+        "forest": forest.forest(rows) if rows else None, "hollow": any(r.mark for r in rows),
+        "roofline": roofline.chart(m), "losses": losses(m),
         "nearness": roofline.nearness(m.workloads), "share_axis": roofline.share_axis(),
         "details": [(w, words.dims(w.dims) or w.name, samples.samples(w.figure) if w.figure else None,
-                     samples.course(w.figure) if w.figure else None, states(w)) for w in m.workloads],
+                     samples.course(w.figure) if w.figure else None, states(w, m.answer == "refused"))
+                    for w in m.workloads], "band": noise.of_figure,
         "state": facts.pairs(m.state), "ceilings": [r for r in ceilings(m.ceilings) if r[1]], "provenance": provenance(m),
         "times": [(b, words.seconds(b.compile_s) if b.compile_s is not None else "", _time(m, b.name)) for b in m.baselines],
     }  # fmt: skip

@@ -66,5 +66,5 @@ def view(item: VerdictRecord | Verdict) -> dict[str, Any]:
         "provenance": [(k, x) for k, x in (
             ("verdict", v.id), ("kernel", v.kernel_sha256[:16]), ("task", v.task_sha256[:16]), ("mode", v.mode),
             ("device", v.device), ("language", v.language), ("recorded", recorded), ("took", f"{v.seconds:.1f} s"),
-            *v.versions.items()) if x],
+            *facts.versions(v.versions)) if x],
     }  # fmt: skip

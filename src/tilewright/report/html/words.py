@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from pathlib import Path
 from typing import Any
 
 from ...measure.record import Interval
@@ -101,6 +102,19 @@ def moment(text: str) -> str:
         return text
     zone = at.tzname() or ""
     return f"{at:%Y-%m-%d %H:%M} {zone}".strip()
+
+
+def place(path: str) -> str:
+    """A path as a reader elsewhere can use it: without what is above the working folder, else its last two parts.
+
+    >>> place("examples/kernel.c"), place("/home/someone/kernels/softmax/kernel.c::entry")
+    ('examples/kernel.c', 'softmax/kernel.c::entry')
+    """
+    given = Path(path)
+    if not given.is_absolute():
+        return path
+    here = Path.cwd()
+    return str(given.relative_to(here)) if given.is_relative_to(here) else "/".join(given.parts[-2:])
 
 
 def plural(n: int, word: str) -> str:
