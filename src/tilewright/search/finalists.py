@@ -24,6 +24,7 @@ from typing import Literal
 from ..task.tensors import Model
 from .tree import Cost, Node, Tree
 
+NOT_BEGUN = "it could not begin"
 METHOD = "sign e-process on paired log ratios, Bonferroni over the finalists (Howard and Ramdas 2022)"
 ROUNDS_MOST = 40
 PRECISE = 0.05
@@ -63,7 +64,9 @@ class Conclusion(Model):
 
     @property
     def words(self) -> str:
-        """``faster by 1.84x (1.79 to 1.88)``, or ``no measurable gain``."""
+        """``faster by 1.84x (1.79 to 1.88)``, ``no measurable gain``, or ``not begun``."""
+        if self.stopped == NOT_BEGUN:
+            return "not begun"
         if self.answer == "faster" and self.ratio and self.low:
             high = "no bound yet" if self.high is None or math.isinf(self.high) else f"{self.high:.3g}"
             return f"faster by {self.ratio:.3g}x ({self.low:.3g} to {high})"
@@ -131,6 +134,11 @@ def conclude(finalists: Sequence[Finalist], margin: float, **facts: object) -> C
     where = "on hidden workloads, in fresh processes" if facts.get("kind") == "measured" else "of recorded times"
     return Conclusion(answer="faster", node=best.number, ratio=best.ratio, low=best.low, high=high, margin=margin,
                       reason=f"{best.rounds} rounds {where}", finalists=tuple(finalists), **facts)  # type: ignore[arg-type]  # fmt: skip
+
+
+def not_begun(why: str, kind: str = "measured") -> Conclusion:
+    """The end of a run whose first kernel could not even be judged."""
+    return Conclusion(answer="no measurable gain", reason=why, kind=kind, stopped=NOT_BEGUN)
 
 
 def _why(finalists: Sequence[Finalist], margin: float, tried: object = None) -> str:

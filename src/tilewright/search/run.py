@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,6 +77,7 @@ class Run:
         self.declines: list[str] = []
         self.checks: list[float] = []
         self.trials: list[float] = []
+        self.arms: dict[str, Sequence[str]] | None = None
 
     def go(self) -> Conclusion:
         """Everything, from the beginning or from where it was; the conclusion is recorded as well."""
@@ -86,6 +87,7 @@ class Run:
         if (ended := next((s.states["ended"] for s in known.values() if "ended" in s.states), None)) is not None:
             self.tree = Tree({s.node.number: s.node for s in known.values() if s.node is not None})
             return Conclusion(**ended)
+        self.begin()
         self._root(known.get(0, Step(0)))
         number, stopped = 1, ""
         while not stopped:
@@ -96,6 +98,22 @@ class Run:
                 self._step(step or Step(number))
                 number += 1
         return finish(self, known, number, stopped)
+
+    def begin(self) -> None:
+        """Ask all proposers what they need, once, before anything is recorded: what stops a run must not leave one behind.
+
+        They see the first kernel as it was given; nothing is known of it yet.
+        """
+        if self.arms is not None:
+            return
+        first, arms = Node(number=0, parent=None, proposal=self.subject.start), {}
+        for name, proposer in self.proposers.items():
+            with self._scratch() as scratch:
+                rng = random.Random(f"{self.seed}/begin/{name}")
+                context = self._context(Choice(0), first, scratch, rng)
+                proposer.begin(replace(context, tree=Tree({0: first})))
+            arms[name] = proposer.arms
+        self.arms = arms
 
     def stop(self) -> str:
         """Why no further trial is begun; empty if one is."""
@@ -118,12 +136,7 @@ class Run:
         else:
             self.evaluator.begin(node.proposal, Checked(**known.states["checked"]))
         self.tree.add(node)
-        arms = {}
-        for name, proposer in self.proposers.items():
-            with self._scratch() as scratch:
-                proposer.begin(self._context(Choice(0), node, scratch, random.Random(f"{self.seed}/begin/{name}")))
-            arms[name] = proposer.arms
-        self.strategy.begin(arms)
+        self.strategy.begin(self.arms or {})
         self._tell(node, known)
 
     def _step(self, known: Step) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ..api import open_ledger
-from ..errors import UserError
+from ..errors import TilewrightError, UserError
 from ..kernel import Kernel, read
 from ..ledger import Ledger
 from ..ledger.store import locate
 from . import plugins, store
 from .budget import Budget
 from .cascade import written
-from .finalists import Conclusion
+from .finalists import Conclusion, not_begun
 from .measured import Measured, Options, shown
 from .run import Run, Subject
 from .tree import Node, Proposal
@@ -77,7 +77,7 @@ def search(request: Request, *, resume: store.RunRecord | None = None,
     name, options = split(strategy)
     chosen = plugins.strategy(name, **options)
     if resume is None:
-        runs = store.RunStore.create(book, key=key_of(request.problem, kernel), kind="measured", problem=request.problem,
+        runs = store.RunStore.plan(book, key=key_of(request.problem, kernel), kind="measured", problem=request.problem,
                                      kernel_path=str(Path(kernel.path).absolute()), options=recorded)  # fmt: skip
     else:
         runs = store.RunStore(book, resume)
@@ -86,9 +86,22 @@ def search(request: Request, *, resume: store.RunRecord | None = None,
         Measured(request.problem, kernel, folder, request.options, runs.id)) as evaluator:  # fmt: skip
         run = Run(runs, _subject(request, kernel, evaluator), evaluator, chosen, proposers, budget, seed=recorded["seed"],
                   finalists=_finalists(recorded["finalists"], budget), notify=notify)  # fmt: skip
+        run.begin()
+        if resume is None:
+            runs.keep()
         if opened is not None:
             opened(run)
-        return run, run.go()
+        return run, _went(run)
+
+
+def _went(run: Run) -> Conclusion:
+    """The run to its end. One whose first kernel could not even be judged is ended: there is nothing to go on with."""
+    try:
+        return run.go()
+    except TilewrightError as e:
+        if not run.tree.nodes and not any("told" in s.states for s in run.book.steps()):
+            run.book.event(0, "ended", not_begun(e.what, run.evaluator.kind).model_dump(mode="json"))
+        raise
 
 
 def _finalists(wanted: int, budget: Budget) -> int:
@@ -150,7 +163,8 @@ def folder_of(book: Ledger, run: str) -> Path:
 
 @contextlib.contextmanager
 def locked(folder: Path, run: str) -> Iterator[None]:
-    """One process at a time works on a run; the lock goes with the process, however it ends."""
+    """One process at a time works on a run; the lock goes with the process, however it ends. A folder in which nothing
+    came to lie goes too."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:
         try:
@@ -159,7 +173,12 @@ def locked(folder: Path, run: str) -> Iterator[None]:
             raise UserError(
                 f"another process is working on run {run}", remedy="wait for it, or stop it first"
             ) from None
-        yield
+        try:
+            yield
+        finally:
+            if [p.name for p in folder.iterdir()] == ["lock"]:
+                (folder / "lock").unlink()
+                folder.rmdir()
 
 
 def file_of(book: Ledger, run: str, node: Node, kernel: str) -> Path:

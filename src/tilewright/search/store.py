@@ -64,14 +64,25 @@ class RunStore:
         return self.record.id
 
     @classmethod
-    def create(cls, ledger: Ledger, *, key: Mapping[str, Any], kind: str, problem: str, kernel_path: str,
-               options: Mapping[str, Any]) -> RunStore:  # fmt: skip
-        """A new run. ``key`` is what ``unfinished`` looks for."""
-        id = os.urandom(6).hex()
-        with ledger.store.write() as c:
-            c.execute(insert(m.SearchRun).values(id=id, key=key_of(key), kind=kind, problem=problem, created=_now(),
-                                                 kernel_path=kernel_path, options=dumps(dict(options))))  # fmt: skip
-        return cls(ledger, load(ledger, id))
+    def plan(cls, ledger: Ledger, *, key: Mapping[str, Any], kind: str, problem: str, kernel_path: str,
+             options: Mapping[str, Any]) -> RunStore:  # fmt: skip
+        """A new run with an id, which the ledger does not know before ``keep``. ``key`` is what ``unfinished`` looks for."""
+        return cls(
+            ledger, RunRecord(os.urandom(6).hex(), key_of(key), kind, problem, kernel_path, dict(options), _now(), None)
+        )
+
+    @classmethod
+    def create(cls, ledger: Ledger, **head: Any) -> RunStore:
+        """A planned run, kept at once."""
+        return cls.plan(ledger, **head).keep()
+
+    def keep(self) -> RunStore:
+        """Write the head of a planned run; from now on it can be gone on with."""
+        r = self.record
+        with self.ledger.store.write() as c:
+            c.execute(insert(m.SearchRun).values(id=r.id, key=r.key, kind=r.kind, problem=r.problem, created=r.created,
+                                                 kernel_path=r.kernel_path, options=dumps(r.options)))  # fmt: skip
+        return self
 
     def event(self, step: int, state: str, body: Mapping[str, Any]) -> None:
         """A state with nothing else to record."""

@@ -271,7 +271,7 @@ class Proposer(Protocol):
     def name(self) -> str: ...
 
     def begin(self, context: Context) -> None:
-        """Called once a process, before all else, with the root as the parent."""
+        """Called once a process, before all else, with the root as the parent; no verdict and no time is known of it yet."""
         ...
 
     @property
