@@ -1,0 +1,27 @@
+"""Layer norm without weight and bias; with gradients."""
+
+import torch
+
+from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Work
+
+
+def reference(x, eps=1e-5):
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    centred = wide - wide.mean(dim=-1, keepdim=True)
+    return (centred * torch.rsqrt((centred * centred).mean(dim=-1, keepdim=True) + eps)).to(x.dtype)
+
+
+FLOATS = ("float32", "float16", "bfloat16", "float64")
+
+TASK = Task(
+    name="layer_norm_plain",
+    reference=reference,
+    inputs={"x": TensorSpec("M N", dtypes=FLOATS, requires_grad=True), "eps": Scalar(1e-5, 1e-2)},
+    outputs={"y": TensorSpec("M N", dtypes=FLOATS)},
+    dims={"M": Dim(0, 1 << 24), "N": Dim(1, 1 << 20)},
+    workloads=[{"M": 16, "N": 128}, {"dims": {"M": 2, "N": 33000}, "scalars": {"eps": 1e-2}}],
+    contract=Contract(
+        identifier="ops.layer_norm.plain", gradients="promised", accumulate="float32", batch_invariant=("M",),
+    ),
+    work=Work(bytes="2*M*N*itemsize", flops="5*M*N"),
+)  # fmt: skip
