@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int], None]
 NEAR = 100.0  # errors of up to so many budgets get a second look at the conditioning
 LOGGED = 128  # calls whose launches are kept, with and without backward
-PLAIN = {"requires_grad", "cotangents", "seed", "observe"}  # options that leave a call as it is
+PLAIN = {"requires_grad", "cotangents", "seed", "observe", "frozen"}  # options that leave a call as it is
 
 
 class Examination:

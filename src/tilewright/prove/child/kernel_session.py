@@ -92,6 +92,7 @@ class KernelSession(Session):
         salt: int = 0,
         order: int = 0,
         seal: dict[str, Any] | None = None,
+        frozen: tuple[str, ...] = (),
         trace: bool = False,
         mutated: tuple[str, ...] = (),
         config: int = 0,
@@ -100,8 +101,8 @@ class KernelSession(Session):
     ) -> Outcome:
         """One call. ``mode``, ``only``, ``salt`` and ``order`` are for the evaluator (``role_evaluator.py``). ``reuse``:
         the inputs take the addresses of the last call with ``reuse``, if their layouts agree. ``twice``: run backward
-        twice. ``seal``: unreadable pages around the inputs (``pages.protect``). ``trace``: record what
-        the call does (``prove/trace.py``), with the inputs ``mutated`` among its results.
+        twice. ``seal``: unreadable pages around the inputs, ``frozen``: inputs that can only be read (``pages.py``).
+        ``trace``: record what the call does (``prove/trace.py``), with the inputs ``mutated`` among its results.
         ``config``, ``tune``: which configuration of tuned kernels, and whether all are tried first (``_launches.py``).
         ``binary``: compile launches for the target too (``binaries.py``)."""
         tensors, scalars = split(inputs)
@@ -124,6 +125,7 @@ class KernelSession(Session):
             "held": held,
             "twice": twice,
             "seal": seal,
+            "frozen": list(frozen),
             "trace": trace,
             "mutated": list(mutated),
             "config": config,

@@ -77,12 +77,15 @@ class Role:
     def on_call(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Call once. Options: ``scalars`` (name to tree), ``order``, ``requires_grad`` (names), ``poison`` (byte),
         ``observe``, ``keep`` (hold the outputs, and tell in later calls whether they changed), ``held`` (use the
-        tensors of the call before, whose memory the parent has rewritten), ``twice`` (backward a second time); a
+        tensors of the call before, whose memory the parent has rewritten), ``twice`` (backward a second time),
+        ``seal`` and ``frozen`` (``pages.py``); a
         second bundle holds cotangents by output name."""
         tensors = self._tensors(head, bundles[0])
         inputs = {n: tensors[n] if n in tensors else tree.unflatten(head["scalars"][n], {}) for n in head["order"]}
         if head.get("seal"):
             pages.protect(bundles[0], head["seal"])
+        if head.get("frozen"):
+            pages.freeze(bundles[0], head["frozen"])
         wanted = head.get("requires_grad", ())
         for name in wanted:
             inputs[name].requires_grad_(True)

@@ -1,6 +1,7 @@
 """Purity: a call leaves its inputs as they are, returns fresh memory, and depends on nothing but its inputs.
 
-Five episodes. *inputs*: the parent compares the shared memory itself, so an overwritten input can't be hidden. *calls*:
+Five episodes. *inputs*: the parent compares the shared memory itself, so an overwritten input can't be hidden; one that
+is written and put back shows in a second call, with inputs that can only be read (``_sealed.py``). *calls*:
 many calls in one process, all compared with the truth: new values at an old address, old values at a new one, other
 values of the same shape, values with an equal fingerprint (same ends, same sum), until a result that is kept by
 pointer, shape, content sample or call count must differ. Outputs that the caller still holds must not change.
@@ -8,7 +9,7 @@ pointer, shape, content sample or call count must differ. Outputs that the calle
 change in place. *state*: where state is the contract (running statistics), it must become what the reference's becomes.
 
 It proves nothing about keys that happen not to collide here, nor about caches that only a longer run fills, nor about an
-input that is changed during a call and put back before it returns. Sources:
+input that a Triton launch or a kernel on a device changes and a later launch of the same call puts back. Sources:
 results kept by pointer, shape or content on public leaderboards (reference-kernels #102, #160; flashinfer-bench #414);
 inputs overwritten in place (Liger-Kernel #272, unsloth #5002); specialisations kept from an earlier shape
 (triton #1330); llm.c #851 (drift after some calls).
@@ -30,6 +31,7 @@ from ..case import Case, Recipe
 from ..child.session import Outcome, Trouble, same_bits
 from ..gate import Check, Tally
 from ..verdict import Claim, Role
+from . import _sealed
 from ._derived import Dependent
 
 if TYPE_CHECKING:
@@ -71,7 +73,8 @@ class Purity(Dependent):
     def look(self, exam: Examination, case: Case) -> Check:
         if exam.truth(case).refused is not None:
             return Check(skipped="the reference refuses")
-        return EPISODES[case.recipe.options().get("episode", "inputs")](exam, case)
+        episode = case.recipe.options().get("episode", "inputs")
+        return _sealed.watched(exam, case, EPISODES[episode], WRITTEN.get(episode, ""))
 
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
         return (
@@ -83,14 +86,15 @@ class Purity(Dependent):
         )
 
 
-def inputs(exam: Examination, case: Case) -> Check:
-    """One call: which inputs changed, which outputs share memory with them."""
+def inputs(exam: Examination, case: Case, frozen: tuple[str, ...]) -> Check:
+    """One call: which inputs changed, which outputs share memory with them. Another one with ``frozen`` inputs."""
     outcome = exam.run(case, keep=True)
     if (bad := exam.trouble(outcome)) is not None:
         return bad
     if outcome.odd:
         return Check(silent="the output is no plain tensor")
-    return overwritten(exam, case, outcome) or aliased(exam, case, outcome) or Check()
+    bad = overwritten(exam, case, outcome) or aliased(exam, case, outcome)
+    return bad or (exam.trouble(exam.run(case, frozen=frozen)) if frozen else None) or Check()
 
 
 def overwritten(exam: Examination, case: Case, outcome: Outcome) -> Check | None:
@@ -130,7 +134,7 @@ def aliased(exam: Examination, case: Case, outcome: Outcome) -> Check | None:
     return None
 
 
-def calls(exam: Examination, case: Case) -> Check:
+def calls(exam: Examination, case: Case, frozen: tuple[str, ...]) -> Check:
     """Many calls in one new process."""
     if exam.contract.random:
         return Check(skipped="results are random by contract")
@@ -138,7 +142,7 @@ def calls(exam: Examination, case: Case) -> Check:
     worst = 0.0
     exam.session(fresh=True)
     for step in steps(exam, case):
-        outcome = exam.run(step.case, reuse=step.reuse, keep=not step.reuse, rebuild=exam.contract.state)
+        outcome = exam.run(step.case, reuse=step.reuse, keep=not step.reuse, rebuild=exam.contract.state, frozen=frozen)
         if outcome.ok and outcome.stale:
             return Check(
                 cls="wrong",
@@ -228,7 +232,7 @@ def _explain(
     return replace(result, summary=f"{result.summary} ({step.label}, call {len(earlier) + 1} in one process)")
 
 
-def orders(exam: Examination, case: Case) -> Check:
+def orders(exam: Examination, case: Case, frozen: tuple[str, ...]) -> Check:
     """Several sizes, in one order and back, in one new process."""
     if exam.contract.random or not exam.sheet.dims:
         return Check(skipped="nothing to reorder")
@@ -244,7 +248,7 @@ def orders(exam: Examination, case: Case) -> Check:
     worst = 0.0
     exam.session(fresh=True)
     for i in (*order, *order[::-1]):
-        result = exam.result(cases[i], rebuild=exam.contract.state)
+        result = exam.result(cases[i], rebuild=exam.contract.state, frozen=frozen)
         if result.failed:
             return replace(
                 result, summary=f"{result.summary} (sizes {cases[i].dims}, in a process that ran other sizes before)"
@@ -253,7 +257,7 @@ def orders(exam: Examination, case: Case) -> Check:
     return Check(ratio=worst)
 
 
-def parameters(exam: Examination, case: Case) -> Check:
+def parameters(exam: Examination, case: Case, frozen: tuple[str, ...]) -> Check:
     """A module is called, its parameters change in place, and it is called again."""
     own = {n: t for n, t in case.state.items() if not n.startswith("init.")}
     if not own or exam.contract.random:
@@ -282,7 +286,7 @@ def other_values(t: torch.Tensor, seed: int) -> torch.Tensor:
     return torch.where(t == 0, 0.1 * r, t * (0.5 + r)).to(t.dtype)
 
 
-def state(exam: Examination, case: Case) -> Check:
+def state(exam: Examination, case: Case, frozen: tuple[str, ...]) -> Check:
     """State by contract: after a call it is the reference's state."""
     own = {f"state.{n}": t.clone() for n, t in case.state.items() if not n.startswith("init.")}
     if not exam.contract.state or not own:
@@ -311,7 +315,10 @@ def state(exam: Examination, case: Case) -> Check:
     return Check()
 
 
-EPISODES: dict[str, Callable[[Examination, Case], Check]] = {
+EPISODES: dict[str, _sealed.Episode] = {
     "inputs": inputs, "calls": calls, "orders": orders, "parameters": parameters, "state": state,
 }  # fmt: skip
+WRITTEN = {"inputs": "during the call and put back before it returns", "calls": "during one of several calls",
+           "orders": "during a call at other sizes"}  # fmt: skip
+"""How a write to a read-only input is told, by episode."""
 GATE = Purity()
