@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Mapping
 from typing import Any
@@ -26,10 +27,11 @@ def proposer(name: str, options: Mapping[str, str] | None = None) -> Proposer:
 def strategy(name: str, **options: Any) -> Strategy:
     """The strategy of that name. Raises UserError for an unknown one or an unknown option."""
     kind = _module("strategies", name).Strategy
-    try:
-        made: Strategy = kind(**options)
-    except TypeError as e:
-        raise UserError(f"strategy '{name}' does not take these options: {e}") from None
+    known = list(inspect.signature(kind).parameters)
+    if wrong := sorted(set(options) - set(known)):
+        raise UserError(f"strategy '{name}' does not take '{wrong[0]}'",
+                        remedy=f"it takes {', '.join(known) or 'no options'}")  # fmt: skip
+    made: Strategy = kind(**options)
     return made
 
 

@@ -60,7 +60,10 @@ class Space:
 
     @classmethod
     def of_tree(cls, name: str, tree: Tree) -> Space:
-        """A recorded run: a version leads to what was proposed from it, by whoever proposed it."""
+        """A recorded run: a version leads to what was proposed from it, by whoever proposed it. Raises UserError for a run
+        without a trial."""
+        if 0 not in tree.nodes:
+            raise UserError(f"{name} has no trial yet, so there is nothing to search in it")
         shas = {n.number: n.proposal.sha256() for n in tree}
         entries: dict[str, Entry] = {}
         moves: dict[str, list[str]] = {}
@@ -109,9 +112,18 @@ def _point(p: Mapping[str, Any]) -> Entry:
     text = json.dumps(p["at"], sort_keys=True)
     proposal = Proposal(source=text, proposer="knobs", parameters=p["at"])
     ratio, why = p.get("ratio"), p.get("failure")
+    if ratio is None and not why:
+        raise ValueError(f"the point {text} has neither a ratio nor a failure")
+    if ratio is not None:
+        _lawful(ratio)
     timing = None if ratio is None else Timing(seconds=1 / ratio, ratio=ratio, low=ratio, high=ratio, full=True)
     failure = Failure(kind=_kind(why), message=f"recorded as {why}") if why else None
     return Entry(proposal, timing is not None, timing, failure, dict(p["at"]))
+
+
+def _lawful(ratio: Any) -> None:
+    if not (isinstance(ratio, int | float) and math.isfinite(ratio) and ratio > 0):
+        raise ValueError(f"{ratio!r} is no ratio of times")
 
 
 def _kind(text: Any) -> Kind:
@@ -137,11 +149,16 @@ def load(path: Path) -> list[Space]:
     """Spaces from a file that ``dump`` or a person wrote. Raises UserError for what is none."""
     try:
         data = json.loads(path.read_text())
-        return [_load(d, path.stem) for d in (data if isinstance(data, list) else [data])]
+        found = [_load(d, path.stem) for d in (data if isinstance(data, list) else [data])]
     except OSError as e:
         raise UserError(f"'{path}' can't be read: {e.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
+    except RecursionError:
+        raise UserError(f"{path} holds no recorded space: it is nested too deep", remedy=REMEDY) from None
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as e:
         raise UserError(f"{path} holds no recorded space: {type(e).__name__}: {e}", remedy=REMEDY) from None
+    if not found:
+        raise UserError(f"{path} holds no recorded space: its list is empty", remedy=REMEDY)
+    return found
 
 
 def _load(data: Mapping[str, Any], name: str) -> Space:
@@ -151,11 +168,18 @@ def _load(data: Mapping[str, Any], name: str) -> Space:
         raise ValueError(f"format is {data['format']!r}, not {FORMAT!r}")
     many = [_entry(row) for row in data["entries"]]
     shas = [e.proposal.sha256() for e in many]
+    places = {int(data["start"]), *(int(a) for a in data["moves"]), *(b for bs in data["moves"].values() for b in bs)}
+    if wrong := sorted(places - set(range(len(many)))):
+        raise ValueError(f"there is no entry {wrong[0]}, there are {len(many)}")
     moves = {shas[int(a)]: [shas[b] for b in bs] for a, bs in data["moves"].items()}
     return Space(data.get("name", name), shas[data["start"]], dict(zip(shas, many, strict=True)), moves)
 
 
 def _entry(row: Mapping[str, Any]) -> Entry:
     timing, failure = row["timing"], row["failure"]
+    if timing is None and failure is None:
+        raise ValueError("an entry has neither a timing nor a failure")
+    if timing is not None:
+        _lawful(timing["ratio"])
     return Entry(Proposal(**row["proposal"]), row["accepted"], Timing(**timing) if timing else None,
                  Failure(**failure) if failure else None, row["descriptors"], row["seconds"])  # fmt: skip

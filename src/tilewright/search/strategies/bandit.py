@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from random import Random
 
 from .. import tree as t
+from ._options import amount, whole
 
 PRIOR_MEAN, PRIOR_SPREAD = 0.1, 0.3
 CAP = math.log(4)
@@ -42,7 +43,7 @@ class Strategy(t.Strategy):
     name = "bandit"
 
     def __init__(self, spread: int = 3, fade: float = 0.95):
-        self.spread, self.fade = int(spread), float(fade)
+        self.spread, self.fade = whole(self.name, "spread", spread), amount(self.name, "fade", fade, most=1)
 
     def begin(self, arms: Mapping[str, Sequence[str]]) -> None:
         super().begin(arms)

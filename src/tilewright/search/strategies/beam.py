@@ -8,13 +8,14 @@ from __future__ import annotations
 from random import Random
 
 from .. import tree as t
+from ._options import whole
 
 
 class Strategy(t.Strategy):
     name = "beam"
 
     def __init__(self, width: int = 4):
-        self.width = int(width)
+        self.width = whole(self.name, "width", width)
 
     def ask(self, tree: t.Tree, rng: Random) -> t.Choice:
         beam = self.parents(tree)[: self.width]

@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from .. import tree as t
+from ._options import whole
 
 
 class Strategy(t.Strategy):
     name = "islands"
 
     def __init__(self, islands: int = 3, tournament: int = 3, migration: int = 12):
-        self.count, self.tournament, self.migration = int(islands), int(tournament), int(migration)
+        self.count = whole(self.name, "islands", islands)
+        self.tournament = whole(self.name, "tournament", tournament)
+        self.migration = whole(self.name, "migration", migration)
 
     def begin(self, arms: Mapping[str, Sequence[str]]) -> None:
         super().begin(arms)

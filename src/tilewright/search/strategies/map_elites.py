@@ -10,6 +10,7 @@ from random import Random
 
 from .. import tree as t
 from ..descriptors import axes, cell
+from ._options import amount, whole
 
 
 class Strategy(t.Strategy):
@@ -18,7 +19,8 @@ class Strategy(t.Strategy):
     name = "map-elites"
 
     def __init__(self, greed: float = 0.25, dimensions: int = 2):
-        self.greed, self.dimensions = float(greed), int(dimensions)
+        self.greed = amount(self.name, "greed", greed, most=1)
+        self.dimensions = whole(self.name, "dimensions", dimensions)
 
     def ask(self, tree: t.Tree, rng: Random) -> t.Choice:
         elites = list(archive(self.parents(tree), axes(tree, self.dimensions)).values())

@@ -14,13 +14,14 @@ from collections.abc import Callable
 from random import Random
 
 from .. import tree as t
+from ._options import amount
 
 
 class Strategy(t.Strategy):
     name = "mcts"
 
     def __init__(self, k: float = 1.0, a: float = 0.5, c: float = 0.5):
-        self.k, self.a, self.c = float(k), float(a), float(c)
+        self.k, self.a, self.c = (amount(self.name, n, v) for n, v in (("k", k), ("a", a), ("c", c)))
 
     def ask(self, tree: t.Tree, rng: Random) -> t.Choice:
         visits, worth = _totals(tree)
