@@ -82,8 +82,11 @@ def command(
         report.write_text(json, conclusion.model_dump_json(indent=2))
     if html is not None:
         report.write_text(html, search_page.render(page))
+    unwritten = "" if conclusion.node is not None or output is None else str(output)
     if str(json) != "-":
-        search_live.show(page.tree, conclusion, run=page.run, file=file, report=str(html or ""))
+        search_live.show(page.tree, conclusion, run=page.run, file=file, report=str(html or ""), unwritten=unwritten)
+    elif unwritten:
+        typer.echo(search_live.not_written(unwritten), err=True)
     if bench and conclusion.node is not None:
         _bench(asked, file, quiet)
 

@@ -18,6 +18,7 @@ from ..search import store
 from ..search.finalists import Conclusion
 from ..search.run import Run
 from ..search.tree import Node, Tree
+from . import search_changes
 from .terminal import console
 
 Notify = Callable[[Run, str], None]
@@ -97,22 +98,46 @@ def counts(tree: Tree) -> Counter[str]:
     return Counter(n.failure.kind for n in tree if n.failure is not None)
 
 
-def show(tree: Tree, conclusion: Conclusion, *, run: str = "", file: str = "", report: str = "") -> None:
-    """The conclusion, why, what it cost, and where things lie."""
+def show(tree: Tree, conclusion: Conclusion, *, run: str = "", file: str = "", report: str = "",
+         unwritten: str = "") -> None:  # fmt: skip
+    """The conclusion, why, what the winner changed, what it cost, and where things lie. ``unwritten``: a file that was asked
+    for and not written, since nothing was proved faster."""
     out = console()
     style = "bold green" if conclusion.answer == "faster" else "bold"
     made = "" if conclusion.kind == "measured" else f"  [{conclusion.kind} times]"
     out.print(Text(conclusion.words.upper() if conclusion.answer != "faster" else conclusion.words, style=style),
               Text(made), sep="", soft_wrap=True)  # fmt: skip
-    rows = [("because", conclusion.reason), ("tried", tried(tree, conclusion)), ("ended by", conclusion.stopped)]
+    rows = [
+        ("because", conclusion.reason),
+        *changed(tree, conclusion),
+        ("tried", tried(tree, conclusion)),
+        ("ended by", conclusion.stopped),
+    ]
     if conclusion.finalists:
         rows.append(("test", f"{conclusion.method}, level {conclusion.level:.0%}, margin {conclusion.margin:.0%}"))
-    rows += [("cost", cost(conclusion)), ("kernel", file), ("report", report), ("run", run)]
+    rows += [("cost", cost(conclusion)), ("kernel", file or not_written(unwritten)), ("report", report), ("run", run)]
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in rows:
         if value:
             table.add_row(Text(name, style="dim"), Text(value, overflow="fold"))
     out.print(table)
+
+
+def changed(tree: Tree, conclusion: Conclusion) -> list[tuple[str, str]]:
+    """What the winner changed, and the trial that brought each step."""
+    steps = search_changes.changes(tree, conclusion.node)
+    if not steps:
+        return []
+    rows = [("winner", f"#{conclusion.node}: {search_changes.summary(tree, conclusion.node)}")]
+    if len(steps) > 1:
+        told = [f"#{c.number} {c.words}" + (f" ({c.gain:.3g}x)" if c.gain else "") for c in steps]
+        rows += [("by way of" if i == 0 else "then", t) for i, t in enumerate(told)]
+    return rows
+
+
+def not_written(file: str) -> str:
+    """Said in place of a file's name where there is nothing to write to it; empty if none was asked for."""
+    return f"{file} was not written: nothing was proved faster than the kernel that you gave" if file else ""
 
 
 def recorded(tree: Tree, conclusion: Conclusion | None, run: str) -> None:

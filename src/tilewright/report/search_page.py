@@ -14,7 +14,7 @@ from ..search.finalists import Conclusion
 from ..search.run import Run
 from ..search.study import Study
 from ..search.tree import Node, Tree
-from . import search_draw, search_facts
+from . import search_changes, search_draw, search_facts
 from .html import environment, words
 from .html.draw import tag
 
@@ -186,8 +186,14 @@ def _way(page: Page, winner: int | None) -> Markup | str:
     steps = search_facts.way(page.tree, winner)
     if not steps:
         return ""
-    rows = [(f"#{s.number}", s.what, f"{s.gain:.3f}x", "" if s.share is None else f"{s.share:.0%}") for s in steps]
-    parts = [_table(("trial", "change", "over its parent", "share of the gain"), rows)]
+    told = {c.number: c.words for c in search_changes.changes(page.tree, winner)}
+    rows = [
+        (f"#{s.number}", told[s.number], f"{s.gain:.3f}x", "" if s.share is None else f"{s.share:.0%}") for s in steps
+    ]
+    parts = [
+        tag("p", f"#{winner}: {search_changes.summary(page.tree, winner)}", class_="said"),
+        _table(("trial", "change", "over its parent", "share of the gain"), rows),
+    ]
     without = search_facts.ablation(page.tree, winner)
     if without:
         cells = [(w.parameter, str(w.value), str(w.instead), f"#{w.number}", w.loss) for w in without]
