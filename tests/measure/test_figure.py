@@ -87,7 +87,7 @@ def test_few_blocks_are_no_answer():
     short = {n: lane(n, t, numpy.random.default_rng(8), blocks=3) for n, t in (("candidate", 1e-3), ("eager", 2e-3))}
     found, _ = figure(**short)
     assert found.answer == "too noisy"
-    assert "only 3 undisturbed blocks" in found.reason
+    assert "only 3 blocks" in found.reason
 
 
 def test_no_baseline_is_no_comparison():

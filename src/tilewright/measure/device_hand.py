@@ -37,7 +37,7 @@ class DeviceArena:
         names: dict[str, torch.Tensor] = {"recipe": torch.zeros(1 + 2 * max(1, len(tensors)), dtype=torch.int64)}
         for j, case in enumerate(feed.cases):
             names |= {f"set{j}.{n}": t for n, t in case.tensors.items()}
-        names |= {f"patch.{n}": torch.zeros(max(1, int(t.numel() * p.patch)), dtype=t.dtype)
+        names |= {f"patch.{n}": torch.zeros(feed.fresh(t.numel()), dtype=t.dtype)
                   for n, t in tensors.items() if feed.kinds[n] is not None and t.numel()}  # fmt: skip
         names |= {f"out.{n}": torch.zeros(t.shape, dtype=t.dtype) for n, t in outputs.items()}
         self.bundle = Bundle.pack(names)
@@ -48,6 +48,7 @@ class DeviceArena:
         self.extra: dict[str, Any] = {"sets": len(feed.cases), "warmups": p.graph_warmups,
                                       "head_start": int(p.head_start * clock_hz)}  # fmt: skip
         self.names = list(tensors)
+        self.free: list[Bundle] = []
 
     def describe(self, given: Given) -> None:
         """Tell the child which input comes next."""
@@ -62,8 +63,18 @@ class DeviceArena:
                 flat = torch.empty(0, dtype=torch.uint8).set_(patch.untyped_storage()).numpy()
                 flat[: len(fresh)] = fresh
 
+    def keep(self) -> Bundle:
+        """The outputs as they are now, in memory that is used again: new memory takes longer than the copy."""
+        if not self.free:
+            return Bundle.pack(self.outputs)
+        bundle = self.free.pop()
+        for n, t in bundle.tensors().items():
+            t.copy_(self.outputs[n])
+        return bundle
+
     def close(self) -> None:
-        self.bundle.close()
+        for b in (self.bundle, *self.free):
+            b.close()
 
 
 class DeviceHand(Hand):
@@ -116,7 +127,8 @@ class DeviceHand(Hand):
         result.inner.append(wall - self.empty_s)
         result.clean.append(waited <= SLACK_NS)
         if judge:
-            result.kept.append(Kept(given, {n: t.clone() for n, t in self.place.outputs.items()}, (), {}))
+            bundle = self.place.keep()
+            result.kept.append(Kept(given, bundle.tensors(), (), bundle=bundle))
         return True
 
     def _slot(self, number: int) -> int:

@@ -10,6 +10,7 @@ import torch
 from ..errors import EnvironmentProblem
 from ..prove.child.judge_session import JudgeSession
 from ..prove.child.session import Outcome, Trouble, folders, split
+from ..prove.child.transport import Bundle
 from ..prove.device.machine import Device
 from ..prove.gate import Check
 from .device_hand import DeviceArena, DeviceHand, capture, memory
@@ -50,11 +51,13 @@ class DeviceStage(Stage):
             raise self._no_result(str(found))
         return found
 
-    def _look(self, given: Given, outcome: Outcome) -> Check:
-        if outcome.trouble is not None:
-            return self.exam.judge(self.feed.remake(given), outcome)
+    def _look(self, given: Given, outcome: Outcome, bundle: Bundle | None = None) -> Check:
+        began = time.perf_counter()
         self.told.describe(given)
-        found = self.bench.judge(outcome)
+        found = self.bench.judge(outcome, bundle)
+        self.truth_s = time.perf_counter() - began
+        if bundle is not None:
+            self.arena.free.append(bundle)
         if isinstance(found, Trouble):
             raise EnvironmentProblem(f"the judge of timed calls failed: {found}", detail=found.trace or found.output or None,
                                      remedy="is the device's memory full? See nvidia-smi")  # fmt: skip

@@ -86,11 +86,15 @@ class Feed:
             if n == 0:
                 continue
             shifts[name] = int(self.rng.integers(n))
-            m = max(1, int(n * self.protocol.patch))
+            m = self.fresh(n)
             dtype = self.exam.dtype_of(spec, self.workload)
             fresh = values.draw(spec, (m,), dtype, self.drawn, self.workload.dims)
             patches[name] = (int(self.rng.integers(n - m + 1)), _flat(fresh))
         return Given(int(self.rng.integers(len(self.cases))), shifts, patches)
+
+    def fresh(self, n: int) -> int:
+        """How many of ``n`` elements are drawn anew for a call."""
+        return max(1, min(int(n * self.protocol.patch), self.protocol.patch_most))
 
     def _fill(self, target: numpy.ndarray, name: str, given: Given) -> None:
         source, size = self.flat[given.which][name], self.case.tensors[name].element_size()

@@ -34,8 +34,9 @@ def assemble(
     if CANDIDATE in out:
         return figure("refused", out[CANDIDATE]), out
     if len(lead.blocks) < protocol.blocks_few:
-        return figure("too noisy", f"only {len(lead.blocks)} undisturbed blocks came together: other work has the "
-                      "processors"), out  # fmt: skip
+        few = f"only {len(lead.blocks)} blocks in {run.seconds:.0f} s"
+        more = f", {run.dropped} were disturbed: other work has the processors" if run.dropped else ""
+        return figure("too noisy", few + more), out
     twin = lanes.get(TWIN)
     null = None
     if twin is not None and TWIN not in out and len(twin.blocks) == len(lead.blocks):

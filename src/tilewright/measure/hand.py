@@ -53,12 +53,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Kept:
-    """A timed call whose outputs are to be judged."""
+    """A timed call whose outputs are to be judged; ``bundle``: the memory that they lie in, where it is used again."""
 
     given: Given
     outputs: dict[str, torch.Tensor]
     changed: tuple[str, ...]
     after: dict[str, torch.Tensor] = field(default_factory=dict)
+    bundle: Bundle | None = None
 
 
 @dataclass

@@ -48,6 +48,7 @@ class Pairing:
         self.lanes, self.protocol, self.judge, self.rng = list(lanes), protocol, judge, rng
         self.stopped = ""
         self.seconds = 0.0
+        self.judging = 0.0
         self.dropped = 0
 
     def run(self, progress: Progress = lambda what, done, most: None) -> None:
@@ -58,7 +59,7 @@ class Pairing:
         while not self.stopped:
             self._block()
             done = len(self.lanes[0].blocks)
-            self.seconds = time.monotonic() - started
+            self.seconds = time.monotonic() - started - self.judging
             progress("block", done, self.protocol.blocks_most)
             self.stopped = self._enough(done)
         self._closing()
@@ -101,7 +102,7 @@ class Pairing:
     def _looked_at(self) -> float:
         """Share of blocks in which anything is judged: less where the truth about a call takes long to work out."""
         p = self.protocol
-        affordable = p.judging_share * p.figure_seconds / max(self.truth_s, 1e-9)
+        affordable = p.judging_share * p.figure_seconds / max(self.truth_s * len(self.lanes), 1e-9)
         return min(1.0, max(affordable, p.judged_blocks_least) / p.blocks_least)
 
     def _share(self) -> float:
@@ -114,9 +115,11 @@ class Pairing:
             if turn.refusal or turn.trouble is not None:
                 lane.fault, lane.cheat = turn.refusal or str(turn.trouble), bool(turn.refusal)
                 return
+            began = time.monotonic()
             for kept in turn.kept:
                 lane.fault = lane.fault or self.judge(kept, lane.name)
                 lane.checked += 1
+            self.judging += time.monotonic() - began
             lane.disturbed += turn.clean.count(False)
             lane.delivery += turn.delivery
 

@@ -55,7 +55,9 @@ class Protocol(Model):
     slots: int = 4
     """Addresses among which inputs rotate; every other call stays at the first."""
     patch: float = 1 / 64
-    """Share of each input's elements drawn anew for a single call; the rest is a set shifted by a secret amount."""
+    """Share of each input's elements drawn anew for a single call; the rest is a set shifted by a secret amount …"""
+    patch_most: int = 1 << 15
+    """… but not more elements than this: drawing them would take longer than the call."""
     sets: int = 4
     """Sets of values drawn for a workload …"""
     sets_bytes: int = 1 << 30
@@ -78,8 +80,9 @@ class Protocol(Model):
     """By how much later than the promptest baseline's a lane's outputs may come; what is beyond counts as its time."""
     floor_margin: float = 0.10
     """A time below the floor by more than this and its interval is refused."""
-    head_start: float = 60e-6
-    """CUDA: how long the device is kept busy so that a call is queued before the first event."""
+    head_start: float = 250e-6
+    """CUDA: how long the device is kept busy so that a call is queued before the first event. A call that takes the host
+    longer than this shows the host's time."""
     flush_factor: float = 2.0
     """Cold: this many times the last cache is written before the call."""
     graph_warmups: int = 3

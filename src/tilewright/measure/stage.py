@@ -13,6 +13,7 @@ import torch
 
 from ..errors import TaskError
 from ..prove.child.session import Outcome, Trouble, folders
+from ..prove.child.transport import Bundle
 from ..prove.examination import Examination
 from ..prove.gate import Check
 from ..task.calling import Calling
@@ -141,13 +142,13 @@ class Stage:
     def _after(self, slot: int) -> dict[str, torch.Tensor]:
         return {n: t.clone() for n, t in self.arena.place[slot].inputs.items()}
 
-    def _judge(self, given: Given, outcome: Outcome) -> str:
+    def _judge(self, given: Given, outcome: Outcome, bundle: Bundle | None = None) -> str:
         if self.exam.contract.random:
             return ""
-        check = self._look(given, outcome)
+        check = self._look(given, outcome, bundle)
         return check.summary if check.failed else ""
 
-    def _look(self, given: Given, outcome: Outcome) -> Check:
+    def _look(self, given: Given, outcome: Outcome, bundle: Bundle | None = None) -> Check:
         return self.exam.judge(self.feed.remake(given), outcome)
 
     def judge(self, kept: Kept, name: str) -> str:
@@ -156,7 +157,7 @@ class Stage:
             return f"a timed call changed its input '{kept.changed[0]}'"
         player = next(p for p in self.players if p.name == name)
         outcome = Outcome(outputs=kept.outputs, tree=player.structure, inputs_after=kept.after)
-        found = self._judge(kept.given, outcome)
+        found = self._judge(kept.given, outcome, kept.bundle)
         return f"the output of a timed call is wrong: {found}" if found else ""
 
     def _memory(self, player: Player) -> None:

@@ -38,9 +38,10 @@ class JudgeSession(Session):
             return Trouble("exception", answer["refused"])
         return {n: torch.empty(shape, dtype=getattr(torch, dtype)) for n, (dtype, shape) in answer["outputs"].items()}
 
-    def judge(self, outcome: Outcome) -> Check | Trouble:
-        """Whether a call's outputs are right, for the inputs that were described last."""
-        bundle = Bundle.pack(outcome.outputs, whole=False)
-        answer, _ = self.ask_raw({"do": "judge", "tree": outcome.tree, "odd": outcome.odd}, (bundle,))
-        bundle.close()
+    def judge(self, outcome: Outcome, bundle: Bundle | None = None) -> Check | Trouble:
+        """Whether a call's outputs are right, for the inputs that were described last. ``bundle``: where the outputs lie."""
+        held = bundle or Bundle.pack(outcome.outputs, whole=False)
+        answer, _ = self.ask_raw({"do": "judge", "tree": outcome.tree, "odd": outcome.odd}, (held,))
+        if bundle is None:
+            held.close()
         return trouble(answer["error"]) if "error" in answer else Check(**answer["check"])
