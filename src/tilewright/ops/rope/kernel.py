@@ -95,9 +95,9 @@ def rotate(q, k, p, r, cos, sin, positions, interleaved, sign):
     """
     B, H, S, D = q.shape
     half, table = cos.shape[-1], cos.shape[-2]
-    in_place = p is q
     block = triton.next_power_of_2(max(half, 1))
-    tail = triton.next_power_of_2(D - 2 * half) if D > 2 * half and not in_place else 0
+    rest = 0 if p is q else D - 2 * half
+    tail = triton.next_power_of_2(rest) if rest else 0
     heads = [min(triton.next_power_of_2(max(n, 1)), max(1, 2048 // block)) for n in (H, k.shape[1])]
     tokens = max(1, min(16, 1024 // (block * heads[0])))
     cos, sin = (t.expand(B, table, half) for t in (cos, sin))

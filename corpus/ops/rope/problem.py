@@ -1,0 +1,55 @@
+"""Rotary embedding of q and k: halves or interleaved pairs, a part of the dims, positions, grouped heads; with gradients."""
+
+import torch
+
+from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Values, Work, integers
+
+
+def turned(x, cos, sin, interleaved):
+    wide = torch.promote_types(x.dtype, torch.float32)
+    half = cos.shape[-1]
+    c, s, y = cos.to(wide), sin.to(wide), x.to(wide)
+    rotary, rest = y[..., : 2 * half], y[..., 2 * half :]
+    if interleaved:
+        a, b = rotary[..., 0::2], rotary[..., 1::2]
+        rotary = torch.stack((a * c - b * s, b * c + a * s), dim=-1).flatten(-2)
+    else:
+        a, b = rotary.chunk(2, dim=-1)
+        rotary = torch.cat((a * c - b * s, b * c + a * s), dim=-1)
+    return torch.cat((rotary, rest), dim=-1).to(x.dtype)
+
+
+def reference(q, k, cos, sin, positions, interleaved=False):
+    c, s = cos[positions][:, None], sin[positions][:, None]
+    return turned(q, c, s, interleaved), turned(k, c, s, interleaved)
+
+
+FLOATS = ("float32", "float16", "bfloat16")
+TABLE = Values(kind="uniform", low=-1.0, high=1.0)
+
+TASK = Task(
+    name="rope",
+    reference=reference,
+    inputs={
+        "q": TensorSpec(("B", "H", "S", "2*R+T"), dtypes=FLOATS, requires_grad=True),
+        "k": TensorSpec(("B", "G", "S", "2*R+T"), dtypes=FLOATS, requires_grad=True),
+        "cos": TensorSpec("P R", values=TABLE, dtype_group="table"),
+        "sin": TensorSpec("P R", values=TABLE, dtype_group="table"),
+        "positions": TensorSpec("B S", dtypes=("int64",), values=integers(0, "P"), dtype_group="index"),
+        "interleaved": Scalar(False, True),
+    },
+    dims={
+        "B": Dim(0, 1 << 16), "H": Dim(1, 128), "G": Dim(1, 128), "S": Dim(0, 1 << 20), "R": Dim(1, 256),
+        "T": Dim(0, 512), "P": Dim(1, 1 << 20),
+    },
+    workloads=[
+        {"B": 2, "H": 4, "G": 2, "S": 9, "R": 16, "T": 0, "P": 40},
+        {"B": 1, "H": 3, "G": 1, "S": 17, "R": 20, "T": 24, "P": 20},
+        {"dims": {"B": 1, "H": 2, "G": 2, "S": 5, "R": 12, "T": 8, "P": 8}, "scalars": {"interleaved": True}},
+    ],
+    contract=Contract(
+        identifier="ops.rope", gradients="promised", batch_invariant=("B",),
+        preconditions=("positions lie in the table; another one gives NaN",),
+    ),
+    work=Work(bytes="2*B*S*(H+G)*(2*R+T)*itemsize", flops="6*B*S*(H+G)*R"),
+)  # fmt: skip
