@@ -20,7 +20,7 @@ KERNEL = ROOT / "examples" / "03_native" / "right.c"
 FAILS = {
     "a problem that is not there": (["nope.py", KERNEL], "nope.py"),
     "a kernel that can't be timed here": (
-        [ROOT / "examples/01_softmax/problem.py", ROOT / "examples/01_softmax/right.py"], "can't be timed on the CPU"),
+        [ROOT / "examples/01_softmax/problem.py", ROOT / "examples/01_softmax/right.py"], "no times of a Triton kernel"),
     "a skill that there is not": ([PROBLEM, KERNEL, "-p", "rewrites:only=c-nothing"], "no skill 'c-nothing'"),
     "a program that there is not": ([PROBLEM, KERNEL, "-p", "agent:command=nobody-has-this"], "there is no program"),
     "a declaration that can't be read": ([PROBLEM, "BAD"], "knob"),

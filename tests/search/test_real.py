@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.cli import run as command
-from tilewright.errors import Unsupported, UserError
+from tilewright.errors import UserError
 from tilewright.kernel import read
 from tilewright.ledger import Ledger
 from tilewright.search import plugins, start, store
@@ -264,15 +264,3 @@ def test_a_run_that_ended_is_shown_again(folder, capsys, tmp_path):
     winner = store.load(book, runs.id).ended["node"]
     assert (tmp_path / "best.c").read_text() == store.tree_of(book, runs.id)[winner].source
     assert (tmp_path / "r.html").read_text().count("<details") == 9
-
-
-def test_triton_is_not_timed_on_the_cpu(tmp_path):
-    kernel = ROOT / "examples" / "01_softmax" / "right.py"
-    with pytest.raises(Unsupported, match="can't be timed on the CPU") as e:
-        Measured(
-            str(ROOT / "examples/01_softmax/problem.py"),
-            read(str(kernel)),
-            tmp_path,
-            Options(ledger=str(tmp_path / "l")),
-        )
-    assert "--device cuda" in str(e.value)

@@ -26,6 +26,7 @@ from .cascade import Checked, Timed, failure_of, written
 from .descriptors import describe
 from .limits import Limits
 from .tree import Cost, Failure, Node, Proposal, Timing
+from .where import timeable
 
 WORKLOADS_MOST = 4
 """Workloads of the task on which a search measures."""
@@ -58,9 +59,7 @@ class Measured:
 
     def __init__(self, problem: str, start: Kernel, folder: Path, options: Options, run: str = ""):
         self.problem, self.start, self.folder, self.o, self.run = problem, start, folder, options, run
-        if options.device == "cpu" and start.language not in ("native", "torch"):
-            raise Unsupported(f"a kernel in '{start.language}' can't be timed on the CPU: it is evaluated there, not run",
-                              where=start.path, remedy="search on a machine with a GPU, with --device cuda")  # fmt: skip
+        timeable(start, options.device, options.sandbox)
         self.sheet, self.reference = open_task(problem, overrides=options.overrides, reference=options.reference,
                                                sandbox=options.sandbox)  # fmt: skip
         self.exam = Examination(self.sheet, start, self.reference, strict=options.strict, sandbox=options.sandbox)
