@@ -12,7 +12,7 @@ def reference(x, weight, eps=1e-6, offset=0.0):
     return (unit * (weight.to(wide) + offset)).to(x.dtype)
 
 
-FLOATS = ("float32", "float16", "bfloat16", "float64")
+FLOATS = ("float32", "float16", "bfloat16")
 
 TASK = Task(
     name="rms_norm",
