@@ -244,3 +244,28 @@ def test_a_slice_too_large_is_unsupported():
     out = d.dot(x, x.map(lambda v: v.T), d.exact(torch.zeros(4, 4)), t, t, t, "ieee", "here")
     with pytest.raises(Unsupported, match="depends on more than 1000 terms"):
         d.needed(int(out.ids[0, 0]), most=1000)
+
+
+def test_a_term_of_no_dims():
+    c = Calculator()
+    x = c.d.input("x", torch.tensor(0.3, dtype=torch.float64))
+    out = c.exp(x)
+    assert out.shape == ()
+    assert float(c.d.enclose(int(out.ids))) == pytest.approx(1.3498588075760032)
+    assert [(n.op, n.index) for n in c.d.needed(int(out.ids)).values()] == [("input", ()), ("exp", ())]
+
+
+def test_several_roots_share_what_they_need():
+    c = Calculator()
+    shared = c.exp(c.x(0.3))
+    roots = [int(c.sin(shared).ids), int(c.cos(shared).ids)]
+    needed = c.d.needed(*roots)
+    assert list(needed) == sorted(needed), "arguments before what uses them"
+    assert sorted(n.op for n in needed.values()) == ["cos", "exp", "input", "sin"]
+
+
+def test_enclosures_end_when_their_time_is_up():
+    d = Ball(seconds=0.0)
+    x = d.input("x", torch.tensor([0.3]))
+    with pytest.raises(Undecided, match="take longer than 0 s to enclose"):
+        d.enclose(int(x.ids))

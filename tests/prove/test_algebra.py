@@ -3,6 +3,10 @@
 import pytest
 from trial import RIGHT, SOFTMAX, trial
 
+from tilewright.errors import Unsupported
+from tilewright.prove import witness
+from tilewright.prove.child.algebra_session import AlgebraSession
+
 LONG = SOFTMAX.replace('"N": Dim(1, 64)', '"N": Dim(1, 4096)')
 EXACT = LONG.replace('batch_invariant=("M",)', 'algebra="exact"')
 KERNEL = RIGHT.replace("def launch", "def kernel")
@@ -156,10 +160,11 @@ from tilewright.task import Contract, Dim, Task, TensorSpec
 TASK = Task(reference=lambda x: torch.sin(torch.log(1 + x * x)), inputs={"x": TensorSpec("N")},
             outputs={"y": TensorSpec("N")}, dims={"N": Dim(1, 512)}, workloads=[{"N": 20}], contract=Contract())
 """
+LOGS_KERNEL = TORCH.format("return torch.sin(torch.log(x * x + 1))")
 
 
 def test_where_the_field_does_not_reach_real_arithmetic_claims_less(tmp_path):
-    report = algebra(tmp_path, TORCH.format("return torch.sin(torch.log(x * x + 1))"), LOGS)
+    report = algebra(tmp_path, LOGS_KERNEL, LOGS)
     assert report.status == "pass"
     assert {c.kind for c in report.claims} == {"real"}
     assert "200 starts" in report.claims[0].strength
@@ -324,3 +329,30 @@ def test_ties_are_among_the_starts(tmp_path, rounding, found):
     report = algebra(tmp_path, kernel, ROUNDED)
     assert report.status == found, report.reason
     assert [c.kind for c in report.claims] == (["real"] if found == "pass" else [])
+
+
+def test_enclosures_that_take_too_long_are_left_out(tmp_path, monkeypatch):
+    """What was compared in real arithmetic stays."""
+    pytest.importorskip("flint")
+    monkeypatch.setattr(AlgebraSession.enclose, "__defaults__", (0.0, (), 0.0))
+    (claim,) = algebra(tmp_path, LOGS_KERNEL, LOGS).claims
+    assert "not enclosed: terms that take longer than 0 s to enclose" in claim.strength
+
+
+def test_a_child_lost_while_enclosing_takes_nothing_from_what_was_compared(tmp_path, monkeypatch):
+    def enclose(self, *_, **__):
+        self.close()
+        raise Unsupported("the replay ended: timeout")
+
+    monkeypatch.setattr(AlgebraSession, "enclose", enclose)
+    (claim,) = algebra(tmp_path, LOGS_KERNEL, LOGS).claims
+    assert claim.kind == "real"
+    assert "not enclosed: the replay ended: timeout" in claim.strength
+
+
+def test_what_time_alone_leaves_open_is_said(tmp_path, monkeypatch):
+    pytest.importorskip("flint")
+    monkeypatch.setattr(witness, "CONFIRM_S", 0.0)
+    report = algebra(tmp_path, TINY.format("1e-10"))
+    assert report.status == "inconclusive", report
+    assert "take longer than 0 s to enclose, where float64 sees a difference of" in report.reason

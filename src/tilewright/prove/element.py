@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 
 from ..errors import EnvironmentProblem, Unsupported
-from ..ir.domains.ball import SMALL, Ball, Undecided
+from ..ir.domains.ball import SMALL, Ball, Late
 from ..ir.domains.base import Domain
 from ..ir.domains.symbolic import unravel
 from ..ir.domains.symbolic_text import Reading
@@ -28,7 +28,7 @@ Both = Callable[[Domain, Mapping[str, Any]], tuple[dict[str, Value], dict[str, V
 @dataclass
 class Enclosure:
     """``status``: ``equal`` (the gap is at most ``relative`` of the reference), ``different`` (it is at least that), or
-    ``undecided`` with a ``reason``. ``seen``: elements that were enclosed."""
+    ``undecided`` with a ``reason`` (``late``: the time was up). ``seen``: elements that were enclosed."""
 
     status: Literal["equal", "different", "undecided"]
     relative: float = 0.0
@@ -38,13 +38,15 @@ class Enclosure:
     kernel: float = 0.0
     reference: float = 0.0
     seen: int = 0
+    late: bool = False
 
 
 class Elements:
-    """Both programs as terms on one set of inputs. ``both`` runs them in a domain."""
+    """Both programs as terms on one set of inputs. ``both`` runs them in a domain; ``seconds`` limits all enclosures
+    together: what it cuts off is undecided."""
 
-    def __init__(self, both: Both, inputs: Mapping[str, torch.Tensor]):
-        self.domain = Ball()
+    def __init__(self, both: Both, inputs: Mapping[str, torch.Tensor], seconds: float = math.inf):
+        self.domain = Ball(seconds)
         floats = {n: self.domain.input(n, t) for n, t in inputs.items() if t.dtype in TORCH_FLOATS}
         self.kernel, self.reference = both(self.domain, floats)
         self._doubt: str | None = None
@@ -63,14 +65,14 @@ class Elements:
             if self._doubt:
                 return Enclosure("undecided", output=output, index=index, reason=self._doubt)
             return self._enclose(output, index)
-        except (Undecided, Unsupported, EnvironmentProblem) as e:
-            return Enclosure("undecided", output=output, index=index, reason=e.what)
+        except (Unsupported, EnvironmentProblem) as e:
+            return Enclosure("undecided", output=output, index=index, reason=e.what, late=isinstance(e, Late))
 
     def _enclose(self, output: str, index: tuple[int, ...]) -> Enclosure:
         k, r = self.roots(output, index)
         if k == r:
             return Enclosure("equal", 0.0, output, index)
-        gap, exact = self.domain.gap(k, r), self.domain.enclose(r)
+        gap, exact = self.domain.gap_and(k, r)
         size = abs(float(exact))
         if not gap.is_finite() or not math.isfinite(size):
             return Enclosure("undecided", output=output, index=index, reason="no finite number there")

@@ -119,10 +119,10 @@ class Pair:
             self.stores = {n: replay.stores.get(p[0], "") for n, p in trace["outputs"].items()}
         return out
 
-    def elements(self, inputs: Mapping[str, torch.Tensor], alone: bool = False) -> Elements:
-        """Both (``alone``: the kernel on both sides) as terms on one set of inputs. Raises Unsupported where either
-        can't be followed."""
-        return Elements(self.kernel_alone if alone else self.both, inputs)
+    def elements(self, inputs: Mapping[str, torch.Tensor], alone: bool = False, seconds: float = math.inf) -> Elements:
+        """Both (``alone``: the kernel on both sides) as terms on one set of inputs, to be enclosed within ``seconds``.
+        Raises Unsupported where either can't be followed."""
+        return Elements(self.kernel_alone if alone else self.both, inputs, seconds)
 
     def kernel_alone(self, domain: Domain, floats: Mapping[str, Any]) -> tuple[dict[str, Value], dict[str, Value]]:
         """The kernel's results, twice."""

@@ -33,6 +33,7 @@ PLAIN = 100.0  # times the rough budget: no need to look further
 STEPS = 60
 CLIMBS = 4
 LEAST = 1e-12  # relative
+CONFIRM_S = 15.0
 
 
 @dataclass
@@ -151,13 +152,17 @@ def look(exam: Examination, child: AlgebraSession, case: Case, seconds: float, m
 
 def confirmed(child: AlgebraSession, search: Search, least: float, most: int) -> tuple[int, int, Difference | None]:
     """Whether what stands out in float64 is so in truth: the furthest starts enclosed one by one. Returns how many
-    were looked at, how many of those stayed undecided, and the largest difference that an enclosure shows."""
+    were looked at, how many of those stayed undecided, and the largest difference that an enclosure shows. Raises
+    Unsupported where time alone leaves open what is within the dtype's roundings."""
     undecided, seen, worst = 0, 0, Difference()
+    deadline = time.monotonic() + CONFIRM_S
     for d, inputs in [s for s in search.suspects if s[0].relative > least][:most]:
         if worst.relative >= 0.5 * d.relative:
             break
         seen += 1
-        e = child.enclose([inputs], least)[0]
+        e = child.enclose([inputs], least, seconds=max(0.0, deadline - time.monotonic()))[0]
+        if e.late and not worst.relative and d.ratio < 1.0:
+            raise Unsupported(f"{e.reason}, where float64 sees a difference of {d.relative:.1g}")
         undecided += e.status == "undecided"
         size = min(e.relative, d.relative)
         if e.status == "different" and size > worst.relative:

@@ -10,6 +10,7 @@ floats that they are, so a ball holds the exact value of the formula; what depen
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,10 @@ class Undecided(Unsupported):
     """No precision that was tried separates the value from a step of a function or from another value."""
 
 
+class Late(Undecided):
+    """The time for enclosures is up."""
+
+
 def flint() -> Any:
     """python-flint, imported where it is first needed. Raises EnvironmentProblem without it."""
     try:
@@ -43,14 +48,20 @@ class Ball(Symbolic):
 
     name = "ball"
 
+    def __init__(self, seconds: float = math.inf):
+        super().__init__()
+        self.seconds, self.deadline = seconds, time.monotonic() + seconds
+
     def enclose(self, root: int, small: float = SMALL) -> Any:
         """An ``arb`` that holds the value of node ``root``, of relative radius ``small`` unless it is (next to) zero.
 
-        Raises Unsupported for functions without an enclosure, Undecided where a step can't be told."""
+        Raises Unsupported for functions without an enclosure, Undecided where a step can't be told or the time (of all
+        enclosures together) is up."""
         nodes = self.needed(root)
         for bits in PRECISIONS:
+            self._in_time()
             try:
-                out = evaluate(nodes, root, bits)
+                out = evaluate_all(nodes, bits)[root]
             except Undecided:
                 if bits == PRECISIONS[-1]:
                     raise
@@ -61,15 +72,25 @@ class Ball(Symbolic):
 
     def gap(self, a: int, b: int) -> Any:
         """An enclosure of ``a - b``: until zero is outside of it, or it is small beside ``a``."""
-        nodes = {**self.needed(a), **self.needed(b)}
+        return self.gap_and(a, b)[0]
+
+    def gap_and(self, a: int, b: int) -> tuple[Any, Any]:
+        """Enclosures of ``a - b`` and of ``b``, as narrow as the first needs."""
+        nodes = self.needed(a, b)
         for bits in PRECISIONS:
-            x, y = evaluate(nodes, a, bits), evaluate(nodes, b, bits)
+            self._in_time()
+            found = evaluate_all(nodes, bits)
+            x, y = found[a], found[b]
             with precision(bits):
                 out = x - y
             size = max(abs(float(x.mid())), abs(float(y.mid())))
             if not out.contains(0) or float(out.abs_upper()) <= SMALL * size:
                 break
-        return out
+        return out, y
+
+    def _in_time(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise Late(f"terms that take longer than {self.seconds:g} s to enclose")
 
     def doubtful(self) -> str:
         """The first comparison, conversion or order that this run's values decide and exact ones may not; empty if
@@ -149,20 +170,13 @@ class precision:
         self.context.prec = self.held
 
 
-def evaluate(nodes: dict[int, Node], root: int, bits: int) -> Any:
-    """The ball of ``root`` at one precision."""
-    return evaluate_all(nodes, bits, root)[root]
-
-
-def evaluate_all(nodes: dict[int, Node], bits: int, root: int = -1) -> dict[int, Any]:
-    """The balls of all nodes (which come with their arguments before them), up to ``root``."""
+def evaluate_all(nodes: dict[int, Node], bits: int) -> dict[int, Any]:
+    """The balls of all nodes, which come with their arguments before them."""
     arb = flint().arb
     done: dict[int, Any] = {}
     with precision(bits):
         for i, node in nodes.items():
             done[i] = _value(arb, node, done)
-            if i == root:
-                break
     return done
 
 

@@ -122,39 +122,29 @@ class Symbolic(Domain):
     def node(self, i: int) -> Node:
         """The term with number ``i``."""
         b = self.blocks[bisect_right(self.bases, i) - 1]
-        at = unravel(i - b.base, b.near.shape)
-        value = float(b.near[at])
-        if b.op == "dot":
-            return Node("dot", self._factors(b, at), value, b.where)
-        return Node(b.op, tuple(int(a[at]) for a in b.args), value, b.where, b.name,
-                    at if b.op == "input" else (), b.elem)  # fmt: skip
+        return _nodes(b, torch.tensor([i - b.base]))[0]
 
-    def _factors(self, b: _Block, at: tuple[int, ...]) -> tuple[int, ...]:
-        """Pairs of factors, one after the other, then the accumulator."""
-        left, right, start = b.args
-        lead, (i, j) = at[:-2], at[-2:]
-        rows, columns = left[lead][i].tolist(), right[lead][:, j].tolist()
-        pairs = [n for pair in zip(rows, columns, strict=True) for n in pair]
-        return (*pairs, int(start[at]))
-
-    def needed(self, root: int, most: int = LARGEST_SLICE) -> dict[int, Node]:
-        """All nodes that ``root`` depends on, arguments before what uses them. Raises Unsupported beyond ``most``."""
-        done: dict[int, Node] = {}
-        open_: dict[int, Node] = {}
-        stack = [root]
-        while stack:
-            i = stack[-1]
-            if i in done:
-                stack.pop()
-            elif i in open_:
-                done[i] = open_.pop(i)
-                stack.pop()
-            else:
-                node = open_[i] = self.node(i)
-                if len(done) + len(open_) > most:
-                    raise Unsupported(f"one element that depends on more than {most} terms")
-                stack.extend(a for a in node.args if a not in done)
-        return done
+    def needed(self, *roots: int, most: int = LARGEST_SLICE) -> dict[int, Node]:
+        """All nodes that ``roots`` depend on, arguments before what uses them. Raises Unsupported beyond ``most`` a
+        root."""
+        wanted = torch.zeros(self.size, dtype=torch.bool)
+        wanted[list(roots)] = True
+        parts: list[tuple[_Block, Tensor]] = []
+        count = 0
+        older = self.blocks[: bisect_right(self.bases, max(roots))]  # arguments are older than what uses them
+        for b in reversed(older):
+            flat = wanted[b.base : b.base + b.near.numel()].nonzero().reshape(-1)
+            if not len(flat):
+                continue
+            count += len(flat)
+            if count > most * len(roots):
+                raise Unsupported(f"one element that depends on more than {most} terms")
+            parts.append((b, flat))
+            for ids in _arguments(b, _places(flat, b.near.shape)):
+                wanted[ids.reshape(-1)] = True
+        return {
+            b.base + i: n for b, flat in reversed(parts) for i, n in zip(flat.tolist(), _nodes(b, flat), strict=True)
+        }
 
     # -- making values
     def input(self, name: str, values: Tensor) -> Terms:
@@ -258,6 +248,43 @@ def unravel(i: int, shape: torch.Size) -> tuple[int, ...]:
         out.append(i % n)
         i //= n
     return tuple(reversed(out))
+
+
+def _places(flat: Tensor, shape: torch.Size) -> tuple[Tensor, ...]:
+    """``unravel`` for many at once."""
+    out = []
+    for n in reversed(shape):
+        out.append(flat % n)
+        flat = flat // n
+    return tuple(reversed(out))
+
+
+def _arguments(b: _Block, at: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Node numbers that elements ``at`` of a block are made of: a column an argument (for a dot: its left factors, its
+    right ones, and what they are added to)."""
+    if b.op != "dot":
+        return tuple(a[at] if at else a.reshape(1) for a in b.args)
+    left, right, start = b.args
+    lead, (i, j) = at[:-2], at[-2:]
+    return left[(*lead, i)], right.transpose(-1, -2)[(*lead, j)], start[at]
+
+
+def _nodes(b: _Block, flat: Tensor) -> list[Node]:
+    """The terms at positions ``flat`` of a block."""
+    at = _places(flat, b.near.shape)
+    near = b.near[at] if at else b.near.reshape(1)
+    args, values = [a.tolist() for a in _arguments(b, at)], near.tolist()
+    if b.op == "dot":
+        pairs = [
+            [n for pair in zip(rows, columns, strict=True) for n in pair]
+            for rows, columns in zip(*args[:2], strict=True)
+        ]
+        return [Node("dot", (*p, c), v, b.where) for p, c, v in zip(pairs, args[2], values, strict=True)]
+    if b.op == "input":
+        places = zip(*(x.tolist() for x in at), strict=True) if at else [()] * len(values)
+        return [Node("input", (), v, b.where, b.name, p) for v, p in zip(values, places, strict=True)]
+    several = zip(*args, strict=True) if args else [()] * len(values)
+    return [Node(b.op, p, v, b.where, b.name, (), b.elem) for v, p in zip(values, several, strict=True)]
 
 
 def _firsts(index: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ class Comparison:
     def __init__(self, domain: Symbolic, kernel: int, reference: int):
         self.kernel, self.reference = kernel, reference
         self.mine = set(domain.needed(kernel))
-        self.reading = Reading({**domain.needed(kernel), **domain.needed(reference)})
+        self.reading = Reading(domain.needed(kernel, reference))
         self.nodes = self.reading.nodes
         self.values, self.exact = self._values()
         self.steps = 0

@@ -17,6 +17,7 @@ from .session import Session, trouble
 from .transport import Bundle
 
 Tensors = Mapping[str, torch.Tensor]
+ENCLOSE_S = 10.0
 
 
 class AlgebraSession(Session):
@@ -57,9 +58,11 @@ class AlgebraSession(Session):
             raise Unsupported(answer["reason"], where=answer["where"] or None)
         return [Difference(**d) for d in answer["real"]]
 
-    def enclose(self, starts: Sequence[Tensors], least: float = 0.0, picks: Sequence[int] = ()) -> list[Enclosure]:
-        """On each start the element furthest apart (by more than ``least``), or the one picked, enclosed."""
-        answer, _ = self._ask({"do": "enclose", "least": least, "picks": list(picks)}, starts)
+    def enclose(self, starts: Sequence[Tensors], least: float = 0.0, picks: Sequence[int] = (),
+                seconds: float = ENCLOSE_S) -> list[Enclosure]:  # fmt: skip
+        """On each start the element furthest apart (by more than ``least``), or the one picked, enclosed; undecided where
+        ``seconds`` are over."""
+        answer, _ = self._ask({"do": "enclose", "least": least, "picks": list(picks), "seconds": seconds}, starts)
         return [Enclosure(**{**e, "index": tuple(e["index"])}) for e in answer["found"]]
 
     def words(self, inputs: Tensors, output: str, index: Sequence[int], own: bool = False) -> Words:

@@ -6,9 +6,11 @@ that the parent read.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ...errors import Unsupported
+from ...ir.domains.ball import Late
 from ...ir.domains.symbolic_words import Words
 from .. import equivalence
 from ..element import Enclosure
@@ -62,15 +64,20 @@ class Role:
             return {"real": [], "reason": e.what, "where": e.where or ""}, []
 
     def on_enclose(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
-        """One element enclosed on each bundle's inputs: the furthest apart, or the one that ``picks`` names."""
+        """One element enclosed on each bundle's inputs: the furthest apart, or the one that ``picks`` names. After
+        ``seconds`` the rest is left undecided."""
         assert self.pair is not None
         found = []
+        deadline = time.monotonic() + head["seconds"]
         for i, b in enumerate(bundles):
+            left = deadline - time.monotonic()
             try:
-                elements = self.pair.elements(b.tensors(copy=True))
+                if left <= 0:
+                    raise Late(f"terms that take longer than {head['seconds']:g} s to enclose")
+                elements = self.pair.elements(b.tensors(copy=True), seconds=left)
                 seen = elements.picked(head["picks"][i]) if head["picks"] else elements.worst(head["least"])
             except Unsupported as e:
-                seen = Enclosure("undecided", reason=e.what)
+                seen = Enclosure("undecided", reason=e.what, late=isinstance(e, Late))
             found.append(vars(seen))
         return {"found": found}, []
 

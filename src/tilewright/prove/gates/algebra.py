@@ -218,13 +218,19 @@ class Algebra(Gate):
             notes.worst = max(notes.worst, min(search.worst.relative, EQUAL_REAL))
             notes.reasons.append(why or "the field knows too few laws of what differs there")
             self._enclose(exam, case, child, notes)
-            return self._branches(exam, case, child)
+            return Check() if child.dead else self._branches(exam, case, child)
         return self._difference(case, child, seen, search, worst, sure)
 
     def _enclose(self, exam: Examination, case: Case, child: AlgebraSession, notes: Notes) -> None:
         """One element on each of some hostile starts, enclosed."""
         chosen = witness.starts(exam, case, ENCLOSED if not notes.enclosed else 1)
-        for e in child.enclose(chosen, picks=[int(exam.seed_for("enclosed", i) % 65521) for i in range(len(chosen))]):
+        picks = [int(exam.seed_for("enclosed", i) % 65521) for i in range(len(chosen))]
+        try:
+            found = child.enclose(chosen, picks=picks)
+        except Unsupported as e:  # it takes nothing from what was compared
+            notes.open = notes.open or e.what
+            return
+        for e in found:
             if e.status == "equal":
                 notes.enclosed += 1
                 notes.widest = max(notes.widest, e.relative)
