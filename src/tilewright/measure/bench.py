@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..api import examine_and_record, open_ledger
-from ..errors import EnvironmentProblem, KernelError, Unsupported
+from ..errors import EnvironmentProblem, KernelError, Unsupported, UserError
 from ..kernel import Kernel, read
 from ..ledger import contract_hash, measurements
 from ..prove.child.session import Limits
@@ -81,7 +81,7 @@ def bench(
     o = options or Options()
     source = read(kernel) if isinstance(kernel, str) else kernel
     _timeable(source, o.device)
-    baselines.named(o.kinds)
+    _asked(o)
     book, started = open_ledger(ledger), time.monotonic()
     verdict = licensed(book, ledger, problem, source, o, check_progress)
     if not verdict.accepted:
@@ -100,6 +100,18 @@ def bench(
 
 def _nothing(what: str, done: int, most: int) -> None:
     pass
+
+
+def _asked(o: Options) -> None:
+    """Raises UserError for options that can't be, before any work."""
+    baselines.named(o.kinds)
+    for file in o.files:
+        _timeable(read(file), o.device)
+    if o.kinds is not None and not o.kinds and not o.files:
+        raise UserError("there is nothing to compare with: no kind of baseline, and no file",
+                        remedy="name a kind (eager, compile, …), or a kernel file")  # fmt: skip
+    if o.hidden < 0:
+        raise UserError(f"{o.hidden} hidden workloads", remedy="give a number from 0 up")
 
 
 def _timeable(kernel: Kernel, device: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -18,6 +20,8 @@ from .feed import Given
 from .hand import Hand, Source, TimingSession
 from .stage import Player, Stage, words
 
+AT_ONCE = 4  # arms that are opened side by side
+
 
 class DeviceStage(Stage):
     """As ``Stage``, with its arms on ``place``. Why an arm can't be captured stands in ``uncaptured``."""
@@ -25,6 +29,7 @@ class DeviceStage(Stage):
     def __init__(self, *args: Any, place: Device):
         self.place = place
         self.uncaptured: dict[str, str] = {}
+        self.opened: dict[str, tuple[TimingSession, Trouble | None, float]] = {}
         super().__init__(*args)
 
     def _truth(self) -> tuple[dict[str, torch.Tensor], float]:
@@ -70,6 +75,24 @@ class DeviceStage(Stage):
         return TimingSession(source, device=self.place.kind, limits=self.place.limits(self.exam.limits),
                              sandbox=self.exam.sandbox, reads=reads)  # fmt: skip
 
+    def prepare(self, sources: Mapping[str, Source]) -> None:
+        """Open the arms side by side, each with a first call that compiles; those that tune follow one by one, since they
+        time things."""
+        self.arena.describe(self.tries[0])
+        alone = {n: s for n, s in sources.items() if s.transform == "max-autotune"}
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            futures = {n: pool.submit(self._begun, n, s) for n, s in sources.items() if n not in alone}
+        self.opened = {n: f.result() for n, f in futures.items()} | {n: self._begun(n, s) for n, s in alone.items()}
+
+    def _begun(self, name: str, source: Source) -> tuple[TimingSession, Trouble | None, float]:
+        began = time.perf_counter()
+        session, failed, _ = super()._opened(name, source)
+        failed = failed or session.attempt(0)[0]
+        return session, failed, time.perf_counter() - began
+
+    def _opened(self, name: str, source: Source) -> tuple[TimingSession, Trouble | None, float]:
+        return self.opened.pop(name, None) or super()._opened(name, source)
+
     def _give(self, slot: int, given: Given) -> Given:
         self.arena.describe(given)
         return given
@@ -97,5 +120,7 @@ class DeviceStage(Stage):
 
     def close(self) -> None:
         super().close()
+        for session, _, _ in self.opened.values():
+            session.close()
         self.bench.close()
         self.told.close()

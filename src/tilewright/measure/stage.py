@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,18 +86,15 @@ class Stage:
         """Open, build and try an arm; a fault makes it wrong or unavailable, never an exception."""
         player, began = Player(name), time.perf_counter()
         self.players.append(player)
-        reads = folders(self.problem, source.kernel.path if source.kernel else None, *map(str, source.options.values()))
-        session = self._open(source, reads)
+        session, failed, before = self._opened(name, source)
         player.session = session
-        failed = session.build(self._how(source), self.feed.case.state, self.workload)
-        failed = failed or session.attach(self.arena, self._dims(), self.flush)
         if failed is not None:
             player.unavailable = words(failed)
             return player
         for turn in range(len(self.tries)):
             fault = self._try(player, turn)
             if turn == 0:
-                player.ready_s = time.perf_counter() - began
+                player.ready_s = before + time.perf_counter() - began
             if fault or player.unavailable:
                 player.wrong = fault
                 break
@@ -104,6 +102,16 @@ class Stage:
             session.watched.threads_at_rest = max(session.watched.threads_at_rest, session.watched.threads())
         self._memory(player)
         return player
+
+    def prepare(self, sources: Mapping[str, Source]) -> None:
+        """Arms that will enter soon; they may be opened at once."""
+
+    def _opened(self, name: str, source: Source) -> tuple[TimingSession, Trouble | None, float]:
+        """An arm's child, what stands against it, and the seconds that were spent on it before."""
+        reads = folders(self.problem, source.kernel.path if source.kernel else None, *map(str, source.options.values()))
+        session = self._open(source, reads)
+        failed = session.build(self._how(source), self.feed.case.state, self.workload)
+        return session, failed or session.attach(self.arena, self._dims(), self.flush), 0.0
 
     def offer(self, offer: Offer) -> Player:
         """The arm of an offer; one without a source is unavailable."""

@@ -70,6 +70,7 @@ def play(setting: Setting, workload: Workload) -> Played:
 def _play(setting: Setting, workload: Workload, stage: Stage) -> Played:
     p = setting.protocol
     setting.progress("preparing the kernel", 0, p.blocks_most)
+    stage.prepare(_sources(setting))
     lead = stage.enter(CANDIDATE, Source(CANDIDATE, kernel=setting.kernel))
     if not lead.ready:
         return Played(_refused(workload, lead), (), lead.ready_s)
@@ -97,6 +98,13 @@ def _play(setting: Setting, workload: Workload, stage: Stage) -> Played:
     )  # fmt: skip
     bases = tuple(_baseline(setting, o, stage, outs) for o in setting.offers)
     return Played(result, bases, lead.ready_s, stage.notes())
+
+
+def _sources(setting: Setting) -> dict[str, Source]:
+    """All arms that may be timed, by name."""
+    wrong = {n for n, v in setting.verdicts.items() if not v.accepted}
+    offered = {o.name: o.source for o in setting.offers if o.source is not None and o.name not in wrong}
+    return {CANDIDATE: Source(CANDIDATE, kernel=setting.kernel), TWIN: Source(TWIN, kernel=setting.kernel), **offered}
 
 
 def figure_of(setting: Setting, stage: Stage, cache: Cache, launch: Launch) -> tuple[Figure, dict[str, str]]:
