@@ -100,14 +100,16 @@ def scan(problem: Path, source: str, file: Path, progress: Callable[[str], None]
     known = {json.dumps(r["at"]): r for r in map(json.loads, file.read_text().splitlines())} if file.exists() else {}
     left = [(at, text) for at, text in points(space) if json.dumps(at) not in known]
     if left:
+        texts = list(dict.fromkeys([source, *(text for _, text in left)]))
         with ThreadPoolExecutor(2) as pool:  # all are compiled before the first is timed, beside which nothing may run
-            made = list(pool.map(lambda text: compile_c(text, "kernel.c"), [source, *(text for _, text in left)]))
-        bench = Bench(problem, made[0])
+            made = dict(zip(texts, pool.map(lambda text: compile_c(text, "kernel.c"), texts), strict=True))
+        bench = Bench(problem, made[source])
         with file.open("a") as out, one_core():
-            for i, ((at, _), library) in enumerate(zip(left, made[1:], strict=True), 1):
-                known[json.dumps(at)] = row = {"at": at, **bench.point(library)}
+            for i, (at, text) in enumerate(left, 1):
+                known[json.dumps(at)] = row = {"at": at, **bench.point(made[text])}
                 print(json.dumps(row), file=out, flush=True)
-                Path(library).unlink(missing_ok=True)
                 if i % 32 == 0:
                     progress(f"  {i} of {len(left)} points")
+        for library in made.values():
+            Path(library).unlink(missing_ok=True)
     return [known[json.dumps(at)] for at, _ in points(space)]
