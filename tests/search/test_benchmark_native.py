@@ -57,7 +57,7 @@ def test_a_point_that_computes_something_else_is_wrong(tmp_path: Path) -> None:
     text = (ROOT / "examples" / "07_search_softmax" / "kernel.c").read_text()
     bad = scan.varied(text, "KEEP").rstrip()
     assert bad.endswith("}")
-    bad = bad[:-1] + "    if (KEEP) y[0] += 0.01f;\n}\n"
+    bad = bad[:-1] + "    if (KEEP) y[-1] += 0.01f;\n}\n"
     problem = ROOT / "examples" / "07_search_softmax" / "problem.py"
     rows = {r["at"]["KEEP"]: r for r in scan.scan(problem, bad, tmp_path / "p.jsonl")}
     assert rows[1] == {"at": {"KEEP": 1}, "failure": "wrong"}
