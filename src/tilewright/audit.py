@@ -116,13 +116,25 @@ def _kernels(problem: Path) -> Iterator[Path]:
 
 
 def _globbed(folder: Path, problems: str, kernels: str) -> list[Pair]:
-    candidates = sorted(k for k in folder.glob(kernels) if k.is_file())
+    candidates = _matching(folder, kernels, "--kernel-glob")
     found = []
-    for p in sorted(p for p in folder.glob(problems) if p.is_file()):
+    for p in _matching(folder, problems, "--problem-glob"):
         beside = [k for k in candidates if k.parent == p.parent and k != p]
         same = [k for k in candidates if k.stem == p.stem and k != p]
         found += [_pair(folder, p, k) for k in (same or beside)]
     return found
+
+
+def _matching(folder: Path, pattern: str, option: str) -> list[Path]:
+    """The files below ``folder`` that a pattern matches. Raises UserError for one that is none, or that leads elsewhere."""
+    if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
+        raise UserError(f"{option} '{pattern}' leads out of '{folder}'",
+                        remedy=f"give a pattern of names below it, such as {option} 'level1/*.py'")  # fmt: skip
+    try:
+        return sorted(p for p in folder.glob(pattern) if p.is_file())
+    except (ValueError, NotImplementedError, IndexError):
+        raise UserError(f"{option} '{pattern}' is no pattern of file names",
+                        remedy=f"for example {option} '**/kernel*.py'") from None  # fmt: skip
 
 
 def _pair(folder: Path, problem: Path, kernel: Path) -> Pair:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+def _seconds(value: float) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise typer.BadParameter(f"{value:g} is not a number of seconds above 0")
+    return value
+
 
 Problem = Annotated[
     str,
@@ -53,8 +61,10 @@ Sandbox = Annotated[
     ),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", help="Fix the secret seed (for reproducing a run).")]
-Seconds = Annotated[float, typer.Option("--gate-seconds", help="Time after which a gate draws no further cases.")]
-Timeout = Annotated[float, typer.Option("--timeout", help="Seconds that one call of the kernel may take.")]
+Seconds = Annotated[float, typer.Option("--gate-seconds", callback=_seconds,
+                                          help="Time after which a gate draws no further cases.")]  # fmt: skip
+Timeout = Annotated[float, typer.Option("--timeout", callback=_seconds,
+                                          help="Seconds that one call of the kernel may take.")]  # fmt: skip
 Device = Annotated[
     str,
     typer.Option(
@@ -63,6 +73,21 @@ Device = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict line only.")]
+
+
+def kinds(given: str | None) -> tuple[str, ...] | None:
+    """Kinds of baselines, from a list with commas. Raises UserError for a list without any, or with an unknown one."""
+    from ..errors import UserError
+    from ..measure import baselines
+
+    if given is None:
+        return None
+    found = tuple(k.strip() for k in given.split(",") if k.strip())
+    if not found:
+        raise UserError("--baselines names no kind of baseline",
+                        remedy=f"leave it out, or choose from {', '.join(baselines.kinds())}")  # fmt: skip
+    baselines.named(found)
+    return found
 
 
 def on(device: str) -> dict[str, str]:

@@ -18,7 +18,8 @@ Kinds = Annotated[
     typer.Option("--baselines", help="Kinds of baselines, with commas: eager, compile, max-autotune, graph, vendor, "
                  "peers (default: all that are to be had).", metavar="KINDS"),
 ]  # fmt: skip
-Hidden = Annotated[int, typer.Option("--hidden", help="Also measure on N workloads drawn in secret.", metavar="N")]
+Hidden = Annotated[int, typer.Option("--hidden", help="Also measure on N workloads drawn in secret.", metavar="N",
+                                       min=0)]  # fmt: skip
 Quick = Annotated[bool, typer.Option("--quick", help="A shorter run with wider intervals, under a hash of its own.")]
 Cold = Annotated[bool, typer.Option("--cold", help="Also with emptied caches, as a figure of its own.")]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
@@ -44,7 +45,7 @@ def command(
     from ..measure.bench import Options, bench
     from ..report import bench_table
 
-    kinds = None if baselines is None else tuple(k.strip() for k in baselines.split(",") if k.strip())
+    kinds = o.kinds(baselines)
     silent = quiet or str(json) == "-"
     report.must_be_writable(json)
     result = bench(

@@ -52,6 +52,7 @@ def command(
     """
     from .. import report
     from ..corpus import grade as grading
+    from ..corpus import scoring
     from ..errors import UserError
     from ..report import corpus_table
 
@@ -65,6 +66,7 @@ def command(
                **o.on(device)}  # fmt: skip
     data: dict[str, Any] = {}
     code, done = 0, None
+    picked = scoring.chosen(folder, each=mutants, only=only, every=every) if mutants else []
     if not mutants_only:
         with corpus_table.live() as notice:
             done = grading.grade(folder, jobs=jobs, ledger=ledger, modes=modes, only=only, every=every,
@@ -72,7 +74,7 @@ def command(
         corpus_table.show(done)
         data, code = done.data(), done.exit_code
     if mutants:
-        scored = _mutants(folder, mutants, only, every, jobs=jobs, ledger=ledger, fresh=fresh, **options)
+        scored = _mutants(folder, picked, jobs=jobs, ledger=ledger, fresh=fresh, **options)
         data["mutants"] = scored.data()
         code = code or scored.exit_code
     if done is not None:
@@ -82,11 +84,10 @@ def command(
     raise typer.Exit(code)
 
 
-def _mutants(folder: Path, each: int, only: str, every: int, **options: Any) -> Any:
+def _mutants(folder: Path, chosen: list[Any], **options: Any) -> Any:
     from ..corpus import scoring
     from ..report import audit_table, corpus_table
 
-    chosen = scoring.chosen(folder, each=each, only=only, every=every)
     known = scoring.equivalent(folder)
     with audit_table.live(sum(m.key not in known for m in chosen)) as notice:
         scored = scoring.score(chosen, known, notice=notice, **options)

@@ -30,6 +30,7 @@ def command(ids: Ids, html: Html = None, ledger: o.LedgerPath = None) -> None:
     from ..report import html as page
     from ..report import records
 
+    report.must_be_writable(html)
     items = records.read_all(ids, ledger)
     if html is None:
         records.show(items)

@@ -44,7 +44,9 @@ Kinds = Annotated[
     str | None,
     typer.Option("--baselines", help="Kinds of baselines to measure, with commas (default: all that are to be had)."),
 ]
-Hidden = Annotated[int, typer.Option("--hidden", help="Also measure each kernel on N workloads drawn in secret.")]
+Hidden = Annotated[
+    int, typer.Option("--hidden", min=0, help="Also measure each kernel on N workloads drawn in secret.")
+]
 At = Annotated[list[float] | None, typer.Option("--at", help="Thresholds of fast_p (repeat it).", metavar="P")]
 CheckOnly = Annotated[bool, typer.Option("--check-only", help="Check and don't measure.")]
 Device = Annotated[str, typer.Option("--device", help="Where kernels are checked and measured: cpu, cuda.")]
@@ -89,6 +91,8 @@ def command(
     from ..suite import measuring
     from ..suite.scores import THRESHOLDS
 
+    report.must_be_writable(json, html)
+    kinds = o.kinds(baselines)
     whole = suites.read_suite(suite)
     whole = whole.weighed(suites.read_facts(facts)) if facts else whole
     found = whole.only(only) if only else whole
@@ -101,7 +105,6 @@ def command(
     pairing = suites.pair(whole, folder)
     pairing = pairing.only(found) if only else pairing
     options = {"strict": strict, "sandbox": sandbox, "timeout": timeout, "gate_seconds": gate_seconds}
-    kinds = None if baselines is None else tuple(k.strip() for k in baselines.split(",") if k.strip())
     measurer = measuring.Bench(device, ledger, against, quick, hidden, kinds, check_only, options)
     with suite_table.live(2 * len(pairing.entries)) as notice:
         done = suites.run_suite(found, pairing, measurer, jobs=jobs, ledger=ledger, fresh=fresh, notice=notice,

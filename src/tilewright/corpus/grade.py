@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..audit import Pair, Row, audit
+from ..errors import UserError
 from .labels import Label, read_labels
 from .usual import usual_check
 
@@ -106,6 +107,9 @@ def grade(
     labelled = [(p, lab) for p, lab in read_labels(folder) if only in p.name][::every]
     if options.get("device", "cpu") != "cpu":
         labelled = [(p, lab) for p, lab in labelled if p.kernel.suffix != ".c"]
+    if not labelled:
+        raise UserError(f"no kernel below '{folder}' " + (f"has '{only}' in its name" if only else "can be graded here"),
+                        remedy="leave out --only, or give a part of a name such as 'softmax'")  # fmt: skip
     labels = {p.name: lab for p, lab in labelled}
     notice = notice or (lambda what, name: None)
     done = Graded()

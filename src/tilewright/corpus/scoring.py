@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..audit import Pair, Row, audit
+from ..errors import UserError
 from .labels import read_labels
 from .mutants import Mutant, mutants
 
@@ -63,6 +64,9 @@ def choose(many: list[Mutant], count: int) -> list[Mutant]:
 def chosen(folder: Path, *, each: int, only: str = "", every: int = 1) -> list[Mutant]:
     """``each`` mutants of every n-th right Python kernel below ``folder`` whose name contains ``only``."""
     rights = [p for p, label in read_labels(folder) if label.right and p.kernel.suffix == ".py" and only in p.name]
+    if not rights:
+        raise UserError(f"no right Python kernel below '{folder}' has '{only}' in its name",
+                        remedy="leave out --only, or give a part of a name such as 'softmax'")  # fmt: skip
     return [m for p in rights[::every] for m in choose(mutants(p.name, p.problem, p.kernel.read_text()), each)]
 
 

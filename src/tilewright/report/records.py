@@ -56,8 +56,13 @@ def from_file(path: Path) -> list[Item]:
         data = json.loads(path.read_text())
     except OSError as e:
         raise UserError(f"can't read '{path}': {e.strerror}", remedy="check the path, or give an id") from None
+    except UnicodeDecodeError as e:
+        raise UserError(f"not JSON: byte {e.start} is no UTF-8", where=str(path)) from None
     except ValueError as e:
         raise UserError(f"not JSON: {e}", where=str(path)) from None
+    except RecursionError:
+        raise UserError("nested too deeply for a measurement or a verdict", where=str(path),
+                        remedy="give a file that --json wrote") from None  # fmt: skip
     items = [_item(d, str(path)) for d in (data if isinstance(data, list) else [data])]
     if not items:
         raise UserError("the file holds an empty list", where=str(path))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
 from ..errors import UserError
 from ..task.tensors import Model
+
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,9 @@ class Suite:
 class Facts(Model):
     """What a user states of one problem: its weight, its category, the weights of its workloads."""
 
-    weight: float | None = Field(default=None, ge=0)
+    weight: Weight | None = None
     category: str = ""
-    workloads: dict[str, float] = {}
+    workloads: dict[str, Weight] = {}
 
 
 def _with(problem: Problem, facts: Facts | None, weights: bool) -> Problem:
@@ -86,8 +88,12 @@ def read_facts(path: Path) -> dict[str, Facts]:
         tables = tomllib.loads(path.read_text())
     except OSError as e:
         raise UserError(f"can't read '{path}': {e.strerror}", remedy="check the path") from None
+    except UnicodeDecodeError as e:
+        raise UserError(f"not TOML: byte {e.start} is no UTF-8", where=str(path), remedy="save it as UTF-8") from None
     except tomllib.TOMLDecodeError as e:
         raise UserError(f"not TOML: {e}", where=str(path)) from None
+    except RecursionError:
+        raise UserError("not a list of facts: nested too deeply", where=str(path)) from None
     return {name: _facts(path, name, body) for name, body in tables.items()}
 
 
