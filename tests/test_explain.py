@@ -12,9 +12,11 @@ from tilewright.cli import run
 from tilewright.errors import KernelError, UserError
 from tilewright.explain import ceilings, explain, torch_work
 from tilewright.explain.facts import Access, Intermediate, Launch, TorchOp
+from tilewright.explain.formula import named
 from tilewright.explain.obstacles import of_all, of_launch
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "01_softmax"
+CORPUS = EXAMPLE.parents[1] / "corpus"
 PROBLEM, RIGHT = str(EXAMPLE / "problem.py"), str(EXAMPLE / "right.py")
 
 
@@ -29,15 +31,28 @@ def test_facts_of_the_softmax_example() -> None:
     assert (launch.function, launch.grid, launch.spills) == ("softmax_kernel", (64,), 0)
     assert all(a.width == 16 for a in launch.accesses)
     assert all(a.used == 1.0 for a in launch.accesses)
-    assert any("asked for 3 times" in o for o in launch.obstacles)
+    assert any("is loaded 3 times (at right.py:18, 26, 32)" in o for o in launch.obstacles)
     assert any("64 of 132 multiprocessors" in o for o in launch.obstacles)
     assert not x.torch_ops
+
+
+def test_the_page_shows_what_the_command_prints(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sizes and bytes; the card's numbers are its own."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(EXAMPLE.parents[1])
+    page = (EXAMPLE.parents[1] / "docs" / "explain.md").read_text().split("```")[1]
+    assert run(["explain", "examples/01_softmax/problem.py", "examples/01_softmax/right.py"]) == 0
+    printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for line in page.strip().splitlines():
+        assert " ".join(line.split()) in printed
 
 
 def test_as_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", PROBLEM, RIGHT, "--dims", "M=8,N=100"]) == 0
     out = capsys.readouterr().out
-    for words in ("must move", "asks for", "launch 1  softmax_kernel", "what stands in the way", "H200"):
+    for words in ("must move", "moves", "launch 1  softmax_kernel", "what stands in the way", "H200"):
         assert words in out
     assert run(["explain", PROBLEM, RIGHT, "--dims", "M=8,N=100", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["dims"] == {"M": 8, "N": 100}
@@ -60,16 +75,70 @@ def test_errors_say_what_to_do(options: list[str], words: str, capsys: pytest.Ca
 
 def test_other_languages_are_refused() -> None:
     folder = EXAMPLE.parent / "03_native"
-    with pytest.raises(KernelError, match="is written in native"):
+    with pytest.raises(KernelError, match=r"right\.c' is a kernel in C: explain reads launches of Triton"):
         explain(str(folder / "problem.py"), str(folder / "right.c"))
 
 
-def test_one_element_in_words() -> None:
+def test_one_element_in_words_with_the_sizes_called_by_their_names() -> None:
     x = explain(PROBLEM, RIGHT, dims={"M": 8, "N": 100})
-    assert re.fullmatch(
-        r"out\[1,1\] = exp\(x\[1,1\] - max_{j<\d+} x\[1,j\]\)/\(sum_{k<\d+} exp\(x\[1,k\] - max_{j<\d+} x\[1,j\]\)\)",
-        x.formula,
+    assert x.formula == "out[1,1] = exp(x[1,1] - max_{j<N} x[1,j])/(sum_{k<N} exp(x[1,k] - max_{j<N} x[1,j]))"
+    assert re.fullmatch(r"M=\d+, N=\d+ and at M=\d+, N=\d+", x.formula_read)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("max_{j<69} x[1,j]", "max_{j<N} x[1,j]"),
+        ("(sum_{j<73} x[68,j])/72", "(sum_{j<M} x[68,j])/(M-1)"),
+        ("x[1,69]*1/sqrt(73) + 0.69 + 69.5", "x[1,69]*1/sqrt(M) + 0.69 + 69.5"),
+        ("sum_{j=1..68} x[j]", "sum_{j=1..68} x[j]"),
+        ("3*x[1]", "3*x[1]"),
+    ],
+)
+def test_sizes_by_name(text: str, words: str) -> None:
+    assert named(text, {"M": 73, "N": 69, "B": 3}) == words
+
+
+def test_a_size_of_two_dims_stays_a_number() -> None:
+    assert named("sum_{j<64} x[1,j]", {"M": 64, "N": 64}) == "sum_{j<64} x[1,j]"
+
+
+SPLIT = """
+import torch
+from tilewright.task import Contract, Dim, Task, TensorSpec
+TASK = Task(reference=lambda x: x[:, :40].sum(-1) + x[:, 3 * x.shape[1] // 4:].sum(-1), inputs={"x": TensorSpec("M N")},
+            outputs={"y": TensorSpec("M")}, dims={"M": Dim(1, 512), "N": Dim(40, 512)},
+            workloads=[{"M": 64, "N": 96}], contract=Contract())
+"""
+
+
+def test_a_formula_that_names_do_not_explain_stands_with_its_sizes(tmp_path: Path) -> None:
+    (tmp_path / "problem.py").write_text(SPLIT)
+    (tmp_path / "k.py").write_text(
+        "def kernel(x):\n    return x[:, :40].sum(-1) + x[:, 3 * x.shape[1] // 4:].sum(-1)\n"
     )
+    x = explain(str(tmp_path / "problem.py"), f"{tmp_path / 'k.py'}::kernel")
+    assert re.fullmatch(r"M=\d+, N=\d+", x.formula_read)
+    assert re.match(r"out\[1\] = sum_{\d+ j in 0..\d+} x\[1,j\]", x.formula)
+    assert "N" not in x.formula
+
+
+def test_brackets_of_a_formula_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = CORPUS / "matmul" / "plain"
+    assert run(["explain", str(folder / "problem.py"), str(folder / "right_grouped_swizzle.py")]) == 0
+    assert "out[1,1] = sum_{j<K} a[1,j]*b[j,1]" in capsys.readouterr().out
+
+
+def test_parameters_of_a_module_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = EXAMPLE.parent / "02_kernelbench"
+    x = explain(str(folder / "problem.py"), str(folder / "right.py"))
+    assert "sum_{j<in_features} x[1,j]*linear.weight[1,j] + linear.bias[1]" in x.formula
+
+
+def test_operations_that_nobody_counted_are_no_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = CORPUS / "layer_norm" / "backward"
+    assert run(["explain", str(folder / "problem.py"), str(folder / "right_partial_sums.py")]) == 0
+    assert "not counted: the task states none" in capsys.readouterr().out
 
 
 ATTENTION = """
@@ -105,7 +174,7 @@ def test_torch_operations(tmp_path: Path) -> None:
     said = " ".join(x.obstacles)
     assert "intermediate tensors go through memory" in said
     assert "7 torch operations, none fused with another" in said
-    assert "torch operations ask for" in said
+    assert "torch operations read and write" in said
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -177,7 +246,8 @@ def launch(*accesses: Access, **changes: object) -> Launch:
         ),
         (launch(access(width=2)), "2 bytes a thread at once where 16 are possible"),
         (launch(access(masked=0.5)), "50% of the lanes"),
-        (launch(access(repeats=8)), "asked for 8 times"),
+        (launch(access(repeats=8)), "each element of 'x' is loaded 8 times (at k.py:3)"),
+        (launch(access(repeats=2)), "is loaded twice"),
         (launch(spills=24), "24 bytes a thread spill"),
         (launch(dot_flops=100), "without tensor cores"),
         (launch(programs=1), "1 program keeps at most 1 of 132"),
@@ -199,7 +269,7 @@ def operation(**changes: object) -> TorchOp:
 def test_obstacles_over_all_steps() -> None:
     assert of_all((launch(),), 8192, (), ()) == ()
     found = " ".join(of_all((launch(), launch()), 8192, (operation(),), ()))
-    assert "launches and torch operations ask for 2 times the bytes" in found
+    assert "launches and torch operations load and store 2 times the bytes" in found
     assert "2 launches" in found
     assert "sum at k.py:9" in found
     left = Intermediate(bytes=4096, shape="32x32", dtype="float32", made="mm at k.py:3", read=("exp at k.py:4",))

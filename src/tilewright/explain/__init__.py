@@ -13,27 +13,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import KernelError, TilewrightError, UserError
-from ..ir.domains.symbolic_text import TOO_LARGE
+from ..errors import KernelError, UserError
 from ..kernel import read
 from ..kernel.languages._facade import H200
 from ..prove import sizes
 from ..prove.case import Case, Recipe
-from ..prove.child.algebra_session import AlgebraSession
 from ..prove.child.session import Outcome
 from ..prove.examination import Examination
 from ..prove.examine import open_task
 from ..prove.gates import rounding
 from ..prove.gates._launches import computed, short
-from ..prove.traced_calls import recipes
 from ..task.task import itemsize
 from ..task.tensors import TensorSpec, evaluate
 from . import obstacles, torch_work
 from .facts import Access, Explained, Launch, TorchOp
+from .formula import formula
 from .occupancy import occupancy, resident
 
+LANGUAGES = {"native": "a kernel in C", "cuda": "a CUDA kernel"}
 BIGGEST = 256 << 20
-FORMULA_S = 20.0
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 __all__ = ["Explained", "ceilings", "explain"]
@@ -59,8 +57,11 @@ def explain(
     Raises UserError for unknown or unlawful dims, KernelError where the kernel fails or is neither Triton nor torch."""
     source = read(kernel)
     if source.language not in ("triton", "torch"):
-        raise KernelError(f"'{kernel}' is written in {source.language}",
-                          remedy="launches of Triton kernels and torch operations can be explained")  # fmt: skip
+        raise KernelError(
+            f"'{kernel}' is {LANGUAGES.get(source.language, source.language)}: explain reads launches of Triton kernels "
+            "and torch operations",
+            remedy=f"tilewright bench {problem} {kernel}, which times it beside its floor",
+        )
     sheet, session = open_task(problem, overrides=overrides, reference=reference, sandbox=sandbox)
     exam = Examination(sheet, source, session, seed=0, sandbox=sandbox)
     try:
@@ -109,6 +110,7 @@ def _explained(exam: Examination, case: Case, outcome: Outcome, notes: list[dict
     left = torch_work.intermediates(outcome.trace or {})
     flops, flops_by = _flops(exam, case, launches, work)
     slow, fast = compulsory / top["copy"], flops / top["matmul_bf16"]
+    told = formula(exam)
     ops = {f"{x.name} at {x.where}": x.times for x in work}
     return Explained(
         kernel=exam.kernel.path,
@@ -130,7 +132,8 @@ def _explained(exam: Examination, case: Case, outcome: Outcome, notes: list[dict
         torch_ops=ops,
         operations=work,
         intermediates=left,
-        formula=formula(exam),
+        formula=told.text,
+        formula_read=told.read,
         launches=launches,
         obstacles=obstacles.of_all(launches, compulsory, work, left),
         notes=_notes(exam, outcome, launches),
@@ -151,28 +154,9 @@ def _flops(exam: Examination, case: Case, launches: tuple[Launch, ...],
     if exam.sheet.work is not None and exam.sheet.work.flops:
         return evaluate(exam.sheet.work.flops, {**case.dims, "itemsize": 1}), "stated by the task"
     if not work:
-        return sum(x.dot_flops for x in launches), "dots of the launches alone"
-    said = "dots of the launches and torch's operations" if launches else "torch's operations"
+        return sum(x.dot_flops for x in launches), "the launches' dots alone"
+    said = "the launches' dots and torch's operations" if launches else "torch's operations"
     return sum(x.dot_flops for x in launches) + sum(x.flops for x in work), said
-
-
-def formula(exam: Examination) -> str:
-    """One element of the first float result in words, at small sizes; empty where it can't be told."""
-    child = None
-    try:
-        case = exam.make(next(iter(recipes(exam))))
-        outcome = exam.run(case, trace=True)
-        name, out = next((n, t) for n, t in outcome.outputs.items() if t.is_floating_point() and t.numel())
-        child = AlgebraSession(exam.kernel, limits=exam.limits, sandbox=exam.sandbox)
-        child.pair(outcome.trace or {}, outcome.trace or {}, case.tensors, FORMULA_S)
-        index = [min(1, n - 1) for n in out.shape]
-        text = child.words(case.tensors, name, index, own=True).text
-    except (TilewrightError, StopIteration):
-        return ""
-    finally:
-        if child is not None:
-            child.close()
-    return f"{name}[{','.join(map(str, index))}] = {text}" if text and TOO_LARGE not in text else ""
 
 
 def _launch(n: dict[str, Any]) -> Launch:

@@ -9,7 +9,7 @@ class Access(Model):
     """One load, store or atomic of the source. ``bytes``: asked for by the whole launch, before caches; ``masked``: the
     share of lanes that a mask switched off; ``width``: bytes that a thread moves at once (0: not known); ``used``: the
     share of the fetched 32-byte sectors that a program uses (None: not known); ``step``: elements between neighbours;
-    ``repeats``: how often each element of the tensor is asked for."""
+    ``repeats``: how often each element of the tensor is loaded or stored here."""
 
     where: str
     kind: str
@@ -78,7 +78,7 @@ class Explained(Model):
     inputs once and outputs once); ``flops``: the task's word, or those of the kernel's dots; ``intensity``: flops a
     byte; ``ridge``: where the card's memory and tensor cores balance; ``floor``: seconds by the tighter of both;
     ``operations``: torch's, beside the launches or instead of them; ``intermediates``: what steps leave in memory for
-    each other; ``formula``: one element of the result in words."""
+    each other; ``formula``: one element of the result in words, ``formula_read``: the sizes at which it was read off."""
 
     kernel: str
     task: str
@@ -100,6 +100,7 @@ class Explained(Model):
     operations: tuple[TorchOp, ...] = ()
     intermediates: tuple[Intermediate, ...] = ()
     formula: str = ""
+    formula_read: str = ""
     launches: tuple[Launch, ...]
     obstacles: tuple[str, ...]
     notes: tuple[str, ...] = ()

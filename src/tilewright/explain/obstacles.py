@@ -64,10 +64,14 @@ def _again(accesses: list[Access]) -> list[str]:
         times = sum(a.repeats for a in all_of_it)
         if times > 1.5:
             out.append(
-                f"each element of '{name}' is asked for {times:.3g} times ({places(all_of_it)}); a cache may serve "
-                "the repeats"
+                f"each element of '{name}' is loaded {_times(times)} ({_lines(all_of_it)}); caches may serve all "
+                "but the first"
             )
     return out
+
+
+def _times(n: float) -> str:
+    return "twice" if n == 2 else f"{n:.3g} times"
 
 
 def _masked(accesses: list[Access]) -> list[str]:
@@ -89,6 +93,11 @@ def places(accesses: list[Access]) -> str:
     return "; ".join(f"{kind} of '{name}' at {file}:{', '.join(where)}" for (kind, name, file), where in lines.items())
 
 
+def _lines(accesses: list[Access]) -> str:
+    """``at a.py:18, 26``."""
+    return "at " + places(accesses).replace(f"load of '{accesses[0].argument}' at ", "")
+
+
 def of_all(launches: tuple[Launch, ...], compulsory: int, work: tuple[TorchOp, ...],
            left: tuple[Intermediate, ...]) -> tuple[str, ...]:  # fmt: skip
     """Obstacles that show over all steps together."""
@@ -96,13 +105,13 @@ def of_all(launches: tuple[Launch, ...], compulsory: int, work: tuple[TorchOp, .
     moved = sum(x.read + x.written for x in launches) + sum(x.read + x.written for x in work)
     if compulsory and moved > 1.3 * compulsory:
         who = (
-            "the launches ask"
+            "the launches load and store"
             if not work
-            else "launches and torch operations ask"
+            else "launches and torch operations load and store"
             if launches
-            else "torch operations ask"
+            else "torch operations read and write"
         )
-        out.append(f"{who} for {moved / compulsory:.3g} times the bytes that must be moved")
+        out.append(f"{who} {moved / compulsory:.3g} times the bytes that must be moved")
     if len(launches) > 1:
         out.append(f"{len(launches)} launches: what one hands to the next goes through memory, each costs microseconds")
     if left and sum(i.bytes for i in left) > NOTABLE * compulsory:

@@ -12,8 +12,8 @@ from .terminal import console
 
 WIDE = 16
 LEGEND = (
-    "asked: how often each element is; at once: bytes that a thread moves (16 is most); used: share of the memory "
-    "fetched; masked: lanes that a mask switches off; ?: not known"
+    "times: how often the line loads or stores each element; per thread: bytes that a thread moves at once (16 is most); "
+    "used: share of the fetched memory that is needed; masked: lanes that a mask switches off; ?: not known"
 )
 MOST_ROWS, MOST_LEFT = 24, 4
 
@@ -30,14 +30,16 @@ def show(x: Explained) -> None:
     top.add_column(style="bold", no_wrap=True)
     top.add_column(overflow="fold")
     top.add_row("must move", f"{size(x.compulsory)} ({x.compulsory_by})")
-    top.add_row("asks for", f"{size(x.read)} read, {size(x.written)} written by {_who(x)}")
+    top.add_row("moves", f"{size(x.read)} loaded and {size(x.written)} stored by {_who(x)}, before caches")
+    top.add_row("operations", _operations(x))
     top.add_row(
-        "operations",
-        f"{number(x.flops)} ({x.flops_by}), {x.intensity:.3g} a byte; memory and tensor cores balance at {x.ridge:.0f}",
+        "floor",
+        f"{seconds(x.floor)} on an {x.card}, bound by {x.bound}; the cost of a launch is not counted "
+        f"(ceilings measured {x.measured})",
     )
-    top.add_row("floor", f"{seconds(x.floor)} on an {x.card}, bound by {x.bound} (ceilings measured {x.measured})")
     if x.formula:
-        top.add_row("computes", x.formula)
+        at = f"\n(read off the kernel at {x.formula_read})" if x.formula_read else ""
+        top.add_row("computes", Text(x.formula).append(at, "dim"))
     out.print(Padding(top, (0, 0, 0, 2)))
     if x.operations:
         _torch(out, x)
@@ -56,11 +58,20 @@ def show(x: Explained) -> None:
     rows.add_column(style="yellow", no_wrap=True)
     rows.add_column(overflow="fold")
     for who, what in every:
-        rows.add_row(who, what)
+        rows.add_row(who, Text(what))
     out.print(Padding(rows, (0, 0, 0, 2)))
     for note in x.notes:
         out.print(Text(f"note: {note}", style="dim"), soft_wrap=True)
-    out.print(Text("Facts of the code, not timings: bytes are those asked for, before caches.", style="dim"))
+    out.print(Text("Facts of the code, not timings; bytes are what loads and stores name, before caches.", style="dim"))
+
+
+def _operations(x: Explained) -> str:
+    if not x.flops:
+        return "not counted: the task states none, and the launches have no dots"
+    return (
+        f"{number(x.flops)} ({x.flops_by}), {x.intensity:.3g} for each byte that must move; "
+        f"from {x.ridge:.0f} on tensor cores are the limit, below it memory"
+    )
 
 
 def _launch(out: Console, number_: int, x: Launch) -> None:
@@ -71,10 +82,12 @@ def _launch(out: Console, number_: int, x: Launch) -> None:
         spills = f"{x.spills} bytes spilled" if x.spills else "no spills"
         out.print(head, soft_wrap=True)
         facts = f"{x.warps} warps, {x.registers} registers a thread, {spills}, {size(x.shared)} shared"
-        head = Text(f"  {facts}; occupancy {x.occupancy:.0%}{limit}, {x.waves:.2g} waves")
-    out.print(head, soft_wrap=True)
+        head = Text(f"{facts}; occupancy {x.occupancy:.0%}{limit}; {_waves(x.waves)}")
+        out.print(Padding(head, (0, 0, 0, 2)))
+    else:
+        out.print(head, soft_wrap=True)
     t = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("line", "access", "bytes", "asked", "at once", "used", "masked"):
+    for name in ("line", "access", "bytes", "times", "per thread", "used", "masked"):
         right = name not in ("line", "access")
         t.add_column(name, justify="right" if right else "left", no_wrap=right, overflow="fold")
     for a in x.accesses:
@@ -83,7 +96,7 @@ def _launch(out: Console, number_: int, x: Launch) -> None:
             f"{a.kind} {a.argument} {a.dtype}",
             size(a.bytes),
             f"{a.repeats:.3g}x" if a.repeats else "",
-            Text(str(a.width or "?"), style="yellow" if a.width and a.width < WIDE else ""),
+            Text(f"{a.width} B" if a.width else "?", style="yellow" if a.width and a.width < WIDE else ""),
             Text(
                 "?" if a.used is None else f"{a.used:.0%}",
                 style="yellow" if a.used is not None and a.used < 0.6 else "",
@@ -95,6 +108,10 @@ def _launch(out: Console, number_: int, x: Launch) -> None:
         cores = f"on tensor cores ({', '.join(x.tensor_cores)})" if x.tensor_cores else "without tensor cores"
         out.print(Text(f"  dots: {number(x.dot_flops)} operations {cores}"))
     out.print(Padding(Text(f"rounding: {x.rounding}"), (0, 0, 0, 2)))
+
+
+def _waves(waves: float) -> str:
+    return f"the grid fills {waves:.2g} of the card" if waves < 1 else f"{waves:.3g} waves of the card"
 
 
 def _who(x: Explained) -> str:
