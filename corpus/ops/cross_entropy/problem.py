@@ -5,21 +5,41 @@ import torch
 from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Values, Work, integers
 
 
-def reference(logits, target, ignore_index=-100, label_smoothing=0.0, z_loss=0.0, softcap=0.0, reduction="mean"):
-    x = logits.to(torch.promote_types(logits.dtype, torch.float32))
+def cross_entropy(
+    logits: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
+    softcap: float = 0.0,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """Loss of each row, or their sum or weighted mean. A row counts with the weight of its target."""
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    x = logits.to(wide)
     if softcap:
         x = softcap * torch.tanh(x / softcap)
     live = target != ignore_index
+    known = live & (target >= 0) & (target < x.shape[-1])
+    at = torch.where(known, target, torch.zeros_like(target))
+    each = torch.ones_like(at, dtype=wide) if weight is None else weight.to(wide)[at]
     log_p = torch.log_softmax(x, -1)
-    loss = -log_p.gather(1, target.where(live, torch.zeros_like(target))[:, None])[:, 0]
+    loss = -each * log_p.gather(-1, at.unsqueeze(-1)).squeeze(-1)
     if label_smoothing:
-        loss = (1 - label_smoothing) * loss - label_smoothing / x.shape[1] * log_p.sum(-1)
+        share = log_p if weight is None else weight.to(wide) * log_p
+        loss = (1 - label_smoothing) * loss - label_smoothing / x.shape[-1] * share.sum(-1)
     if z_loss:
-        loss = loss + z_loss * torch.logsumexp(x, -1) ** 2
-    loss = torch.where(live, loss, torch.zeros_like(loss))
+        loss = loss + z_loss * each * torch.logsumexp(x, -1) ** 2
+    loss = torch.where(live, torch.where(known, loss, torch.full_like(loss, float("nan"))), torch.zeros_like(loss))
     if reduction == "none":
         return loss
-    return loss.sum() if reduction == "sum" else loss.sum() / live.sum()
+    return loss.sum() if reduction == "sum" else loss.sum() / torch.where(known, each, torch.zeros_like(each)).sum()
+
+
+
+def reference(logits, target, ignore_index, label_smoothing, z_loss, softcap, reduction):
+    return cross_entropy(logits, target, None, ignore_index, label_smoothing, z_loss, softcap, reduction)
 
 
 FLOATS = ("float32", "float16", "bfloat16")

@@ -14,6 +14,12 @@ def _capped(x, cap, CAP: tl.constexpr):
 
 
 @triton.jit
+def _at(row, length, s_batch, s_row):
+    """Where a row begins: rows of a (batch, length, classes) tensor need not lie evenly in memory."""
+    return row // length * s_batch + row % length * s_row
+
+
+@triton.jit
 def _walk(x_ptr, w_ptr, base, live, first, last, sxv, sw, cap, ROWS: tl.constexpr, UNROLL: tl.constexpr,
           BLOCK: tl.constexpr, WEIGHT: tl.constexpr, SMOOTH: tl.constexpr, CAP: tl.constexpr):  # fmt: skip
     """Maximum, sum of exponentials, sum of ``w * (x - maximum)`` over the classes from ``first`` to ``last``."""
@@ -46,14 +52,14 @@ def _walk(x_ptr, w_ptr, base, live, first, last, sxv, sw, cap, ROWS: tl.constexp
 
 
 @triton.jit
-def _settle(x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, block, row, top, total, plain, seen, M, V, ignore,
-            smooth, z, cap, sxm, sxv, st, sw, WEIGHT: tl.constexpr, SMOOTH: tl.constexpr, Z: tl.constexpr,
+def _settle(x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, block, row, top, total, plain, seen, M, length, V,
+            ignore, smooth, z, cap, sxb, sxm, sxv, stb, st, sw, WEIGHT: tl.constexpr, SMOOTH: tl.constexpr, Z: tl.constexpr,
             CAP: tl.constexpr, EACH: tl.constexpr):  # fmt: skip
     """Loss of each row of a block; either each is stored, or their sum and the sum of their weights."""
-    target = tl.load(target_ptr + row * st, mask=row < M, other=0).to(tl.int64)
+    target = tl.load(target_ptr + _at(row, length, stb, st), mask=row < M, other=0).to(tl.int64)
     live = (row < M) & (target != ignore)
     known = live & (target >= 0) & (target < V)
-    picked = tl.load(x_ptr + row * sxm + target * sxv, mask=known, other=0.0).to(tl.float32)
+    picked = tl.load(x_ptr + _at(row, length, sxb, sxm) + target * sxv, mask=known, other=0.0).to(tl.float32)
     weight = tl.where(known, 1.0, 0.0)
     if WEIGHT:
         weight = tl.load(w_ptr + target * sw, mask=known, other=0.0).to(tl.float32)
@@ -76,31 +82,31 @@ def _settle(x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, block, row, t
 
 
 @triton.jit
-def _rows(x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, M, V, ignore, smooth, z, cap, sxm, sxv, st, sw,
-          ROWS: tl.constexpr, UNROLL: tl.constexpr, BLOCK: tl.constexpr, WEIGHT: tl.constexpr, SMOOTH: tl.constexpr,
-          Z: tl.constexpr, CAP: tl.constexpr, EACH: tl.constexpr):  # fmt: skip
+def _rows(x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, M, length, V, ignore, smooth, z, cap, sxb, sxm, sxv,
+          stb, st, sw, ROWS: tl.constexpr, UNROLL: tl.constexpr, BLOCK: tl.constexpr, WEIGHT: tl.constexpr,
+          SMOOTH: tl.constexpr, Z: tl.constexpr, CAP: tl.constexpr, EACH: tl.constexpr):  # fmt: skip
     """Losses of ``ROWS`` whole rows."""
     block = tl.program_id(0)
     row = block * ROWS + tl.arange(0, ROWS)
     top, total, plain, seen = _walk(
-        x_ptr, w_ptr, row * sxm, row < M, 0, V, sxv, sw, cap, ROWS, UNROLL, BLOCK, WEIGHT, SMOOTH, CAP
+        x_ptr, w_ptr, _at(row, length, sxb, sxm), row < M, 0, V, sxv, sw, cap, ROWS, UNROLL, BLOCK, WEIGHT, SMOOTH, CAP
     )
     _settle(
-        x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, block, row, top, total, plain, seen, M, V, ignore,
-        smooth, z, cap, sxm, sxv, st, sw, WEIGHT, SMOOTH, Z, CAP, EACH,
+        x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, block, row, top, total, plain, seen, M, length, V,
+        ignore, smooth, z, cap, sxb, sxm, sxv, stb, st, sw, WEIGHT, SMOOTH, Z, CAP, EACH,
     )  # fmt: skip
 
 
 @triton.jit
-def _pieces(x_ptr, w_ptr, part_ptr, V, pieces, cap, sxm, sxv, sw, PIECE: tl.constexpr, UNROLL: tl.constexpr,
+def _pieces(x_ptr, w_ptr, part_ptr, length, V, pieces, cap, sxb, sxm, sxv, sw, PIECE: tl.constexpr, UNROLL: tl.constexpr,
             BLOCK: tl.constexpr, WEIGHT: tl.constexpr, SMOOTH: tl.constexpr, CAP: tl.constexpr):  # fmt: skip
     """Maximum and sums of one piece of one row."""
     program = tl.program_id(0).to(tl.int64)
     row, first = program // pieces, program % pieces * PIECE
     one = tl.zeros((1,), tl.int64)
     top, total, plain, seen = _walk(
-        x_ptr, w_ptr, row * sxm + one, one == 0, first, tl.minimum(first + PIECE, V), sxv, sw, cap, 1, UNROLL, BLOCK,
-        WEIGHT, SMOOTH, CAP,
+        x_ptr, w_ptr, _at(row, length, sxb, sxm) + one, one == 0, first, tl.minimum(first + PIECE, V), sxv, sw, cap,
+        1, UNROLL, BLOCK, WEIGHT, SMOOTH, CAP,
     )  # fmt: skip
     at = part_ptr + program * 4 + one
     tl.store(at, top)
@@ -111,8 +117,8 @@ def _pieces(x_ptr, w_ptr, part_ptr, V, pieces, cap, sxm, sxv, sw, PIECE: tl.cons
 
 
 @triton.jit
-def _join(part_ptr, x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, M, V, pieces, ignore, smooth, z, cap, sxm,
-          sxv, st, sw, ROWS: tl.constexpr, PIECES: tl.constexpr, WEIGHT: tl.constexpr, SMOOTH: tl.constexpr,
+def _join(part_ptr, x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, M, length, V, pieces, ignore, smooth, z, cap,
+          sxb, sxm, sxv, stb, st, sw, ROWS: tl.constexpr, PIECES: tl.constexpr, WEIGHT: tl.constexpr, SMOOTH: tl.constexpr,
           Z: tl.constexpr, CAP: tl.constexpr, EACH: tl.constexpr):  # fmt: skip
     """Losses of ``ROWS`` rows from what their pieces gave."""
     block = tl.program_id(0).to(tl.int64)
@@ -131,8 +137,8 @@ def _join(part_ptr, x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, M, V,
         plain = tl.sum(tl.load(at + 2, mask=inside, other=0.0) + moved, axis=1)
         seen = tl.sum(parts, axis=1)
     _settle(
-        x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, block, row, top, total, plain, seen, M, V, ignore,
-        smooth, z, cap, sxm, sxv, st, sw, WEIGHT, SMOOTH, Z, CAP, EACH,
+        x_ptr, target_ptr, w_ptr, loss_ptr, stat_ptr, sum_ptr, block, row, top, total, plain, seen, M, length, V,
+        ignore, smooth, z, cap, sxb, sxm, sxv, stb, st, sw, WEIGHT, SMOOTH, Z, CAP, EACH,
     )  # fmt: skip
 
 
@@ -152,20 +158,20 @@ def _add_up(sum_ptr, loss_ptr, weight_ptr, blocks, BLOCK: tl.constexpr, MEAN: tl
 
 
 @triton.jit
-def _gradient(x_ptr, target_ptr, w_ptr, every_ptr, stat_ptr, total_ptr, up_ptr, dx_ptr, M, V, pieces, ignore, smooth,
-              z, cap, sxm, sxv, st, sw, su, ROWS: tl.constexpr, PIECE: tl.constexpr, BLOCK: tl.constexpr,
-              WEIGHT: tl.constexpr, SMOOTH: tl.constexpr, Z: tl.constexpr, CAP: tl.constexpr,
+def _gradient(x_ptr, target_ptr, w_ptr, every_ptr, stat_ptr, total_ptr, up_ptr, dx_ptr, M, length, V, pieces, ignore,
+              smooth, z, cap, sxb, sxm, sxv, stb, st, sw, sub, su, ROWS: tl.constexpr, PIECE: tl.constexpr,
+              BLOCK: tl.constexpr, WEIGHT: tl.constexpr, SMOOTH: tl.constexpr, Z: tl.constexpr, CAP: tl.constexpr,
               MEAN: tl.constexpr):  # fmt: skip
     """Gradient of a piece of ``ROWS`` rows; the logits of ignored rows are not read."""
     program = tl.program_id(0).to(tl.int64)
     row = program // pieces * ROWS + tl.arange(0, ROWS)
     first = program % pieces * PIECE
-    target = tl.load(target_ptr + row * st, mask=row < M, other=0).to(tl.int64)
+    target = tl.load(target_ptr + _at(row, length, stb, st), mask=row < M, other=0).to(tl.int64)
     live = (row < M) & (target != ignore)
     known = live & (target >= 0) & (target < V)
     top = tl.load(stat_ptr + row * 2, mask=known, other=0.0)
     total = tl.load(stat_ptr + row * 2 + 1, mask=known, other=1.0)
-    scale = tl.load(up_ptr + row * su, mask=live, other=0.0).to(tl.float32)
+    scale = tl.load(up_ptr + _at(row, length, sub, su), mask=live, other=0.0).to(tl.float32)
     if MEAN:
         scale = scale / tl.load(total_ptr)
     scale = tl.where(known, scale, tl.where(live, float("nan"), 0.0))
@@ -179,11 +185,11 @@ def _gradient(x_ptr, target_ptr, w_ptr, every_ptr, stat_ptr, total_ptr, up_ptr, 
     if Z:
         pull += 2.0 * z * weight * (top + tl.log(total))
     pull = pull / total
-    last = tl.minimum(first + PIECE, V)
+    last, base = tl.minimum(first + PIECE, V), _at(row, length, sxb, sxm)[:, None]
     for start in range(first, last, BLOCK):
         cols = (start + tl.arange(0, BLOCK)).to(tl.int64)[None, :]
         read = known[:, None] & (cols < last)
-        raw = tl.load(x_ptr + row[:, None] * sxm + cols * sxv, mask=read, other=0.0).to(tl.float32)
+        raw = tl.load(x_ptr + base + cols * sxv, mask=read, other=0.0).to(tl.float32)
         x = _capped(raw, cap, CAP)
         grad = tl.exp(x - top[:, None]) * pull[:, None]
         if SMOOTH:
@@ -207,32 +213,40 @@ def tiling(classes: int) -> dict[str, int]:
     return {"ROWS": max(1, min(64, 2048 // (block * unroll))), "UNROLL": unroll, "BLOCK": block}
 
 
+def rows(t, tail):
+    """``t`` as (batch, length, *tail): without a copy where at most two dims lead, or where the leading ones lie evenly."""
+    lead = t.dim() - tail
+    return t.flatten(0, lead - 2) if lead > 1 else t[None] if lead else t[None, None]
+
+
 def forward(logits, target, weight, ignore_index, label_smoothing, z_loss, softcap, reduction):
-    """Losses (rows) or their sum or mean, float32; for backward ``stats`` (rows, 2) and ``divisor``, the sum of weights."""
-    M, V = logits.shape
+    """Losses (of target's shape), their sum or mean, float32; for backward ``stats`` (rows, 2) and the sum of weights."""
+    x, t = rows(logits, 1), rows(target, 0)
+    _, length, V = x.shape
+    M = t.numel()
     each, pieces, tile = reduction == "none", triton.cdiv(V, PIECE), tiling(V)
     new = lambda *shape: torch.empty(shape, dtype=torch.float32, device=logits.device)  # noqa: E731
-    losses, stats, divisor = new(M) if each else new(), new(M, 2), new()
-    rows = tile["ROWS"] if pieces == 1 else 4
-    blocks = triton.cdiv(M, rows)
+    losses, stats, divisor = (new(*target.shape), new(M, 2), new(0)) if each else (new(), new(M, 2), new())
+    tall = tile["ROWS"] if pieces == 1 else 4
+    blocks = triton.cdiv(M, tall)
     block_sums = new(0 if each else blocks, 2)
     flags = {"WEIGHT": weight is not None, "SMOOTH": label_smoothing != 0, "CAP": softcap != 0}
-    w, sw = (logits, 0) if weight is None else (weight, weight.stride(0))
+    w, sw = (x, 0) if weight is None else (weight, weight.stride(0))
     numbers = (ignore_index, float(label_smoothing), float(z_loss), float(softcap))
-    strides = (*logits.stride(), target.stride(0), sw)
+    strides = (*x.stride(), *t.stride(), sw)
     if M and pieces == 1:
         _rows[(blocks,)](
-            logits, target, w, losses, stats, block_sums, M, V, *numbers, *strides, **tile, **flags, Z=z_loss != 0,
+            x, t, w, losses, stats, block_sums, M, length, V, *numbers, *strides, **tile, **flags, Z=z_loss != 0,
             EACH=each, num_warps=8 if V > 1024 else 4,
         )  # fmt: skip
     elif M:
         parts = new(M * pieces, 4)
         _pieces[(M * pieces,)](
-            logits, w, parts, V, pieces, float(softcap), *logits.stride(), sw, PIECE=PIECE, UNROLL=tile["UNROLL"],
+            x, w, parts, length, V, pieces, float(softcap), *x.stride(), sw, PIECE=PIECE, UNROLL=tile["UNROLL"],
             BLOCK=tile["BLOCK"], **flags, num_warps=8,
         )  # fmt: skip
         _join[(blocks,)](
-            parts, logits, target, w, losses, stats, block_sums, M, V, pieces, *numbers, *strides, ROWS=rows,
+            parts, x, t, w, losses, stats, block_sums, M, length, V, pieces, *numbers, *strides, ROWS=tall,
             PIECES=triton.next_power_of_2(pieces), **flags, Z=z_loss != 0, EACH=each, num_warps=1,
         )  # fmt: skip
     if not each:
@@ -244,20 +258,22 @@ def backward(
     upstream, logits, target, weight, stats, divisor, ignore_index, label_smoothing, z_loss, softcap, reduction
 ):
     """Gradient of the logits, contiguous; the logits stay as they are."""
-    M, V = logits.shape
-    gradient = torch.empty((M, V), dtype=logits.dtype, device=logits.device)
+    x, t = rows(logits, 1), rows(target, 0)
+    _, length, V = x.shape
+    M = t.numel()
+    gradient = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
     block = min(triton.next_power_of_2(V), 4096)
-    rows, pieces = max(1, min(64, 2048 // block)), triton.cdiv(V, PIECE)
+    tall, pieces = max(1, min(64, 2048 // block)), triton.cdiv(V, PIECE)
     smooth = label_smoothing != 0
-    w, sw = (logits, 0) if weight is None else (weight, weight.stride(0))
+    w, sw = (x, 0) if weight is None else (weight, weight.stride(0))
     every = weight.sum(dtype=torch.float32) if smooth and weight is not None else divisor
+    up = rows(upstream, 0).stride() if reduction == "none" else (0, 0)
     if M:
-        _gradient[(triton.cdiv(M, rows) * pieces,)](
-            logits, target, w, every, stats, divisor, upstream, gradient, M, V, pieces, ignore_index,
-            float(label_smoothing), float(z_loss), float(softcap), *logits.stride(), target.stride(0), sw,
-            upstream.stride(0) if reduction == "none" else 0, ROWS=rows, PIECE=PIECE, BLOCK=block,
-            WEIGHT=weight is not None, SMOOTH=smooth, Z=z_loss != 0, CAP=softcap != 0, MEAN=reduction == "mean",
-            num_warps=8 if V > 1024 else 4,
+        _gradient[(triton.cdiv(M, tall) * pieces,)](
+            x, t, w, every, stats, divisor, upstream, gradient, M, length, V, pieces, ignore_index,
+            float(label_smoothing), float(z_loss), float(softcap), *x.stride(), *t.stride(), sw, *up, ROWS=tall,
+            PIECE=PIECE, BLOCK=block, WEIGHT=weight is not None, SMOOTH=smooth, Z=z_loss != 0, CAP=softcap != 0,
+            MEAN=reduction == "mean", num_warps=8 if V > 1024 else 4,
         )  # fmt: skip
     return gradient
 

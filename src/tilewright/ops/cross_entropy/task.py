@@ -1,25 +1,12 @@
 """Cross entropy of rows of logits: ignored targets, label smoothing, z-loss, soft caps, each reduction; with gradients."""
 
-import torch
+from reference import cross_entropy
 
 from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Values, Work, integers
 
 
-def reference(logits, target, ignore_index=-100, label_smoothing=0.0, z_loss=0.0, softcap=0.0, reduction="mean"):
-    x = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    if softcap:
-        x = softcap * torch.tanh(x / softcap)
-    live = target != ignore_index
-    log_p = torch.log_softmax(x, -1)
-    loss = -log_p.gather(1, target.where(live, torch.zeros_like(target))[:, None])[:, 0]
-    if label_smoothing:
-        loss = (1 - label_smoothing) * loss - label_smoothing / x.shape[1] * log_p.sum(-1)
-    if z_loss:
-        loss = loss + z_loss * torch.logsumexp(x, -1) ** 2
-    loss = torch.where(live, loss, torch.zeros_like(loss))
-    if reduction == "none":
-        return loss
-    return loss.sum() if reduction == "sum" else loss.sum() / live.sum()
+def reference(logits, target, ignore_index, label_smoothing, z_loss, softcap, reduction):
+    return cross_entropy(logits, target, None, ignore_index, label_smoothing, z_loss, softcap, reduction)
 
 
 FLOATS = ("float32", "float16", "bfloat16")
