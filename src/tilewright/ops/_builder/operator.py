@@ -56,7 +56,11 @@ class Operator:
     ``reference(*arguments)`` gives the public results in PyTorch; it is also what runs where there is no kernel.
     ``function`` is the name of the public function in ``api.py``. ``check(*arguments)`` raises ``ArgumentError``.
     ``outside(*arguments)`` says why the kernel does not take a call that the contract allows (the reference runs then), or
-    returns None.
+    returns None. ``copies`` says which layouts are copied first (``_builder.copies`` counts them).
+
+    ``mutates``: arguments written in place by contract. The schema marks them and has no results
+    (``"(Tensor(a!) q, Tensor cos) -> ()"``), ``results`` and ``forward`` give none, the reference returns what is to be
+    written, and there is no backward: an argument that requires a gradient is refused.
     """
 
     name: str
@@ -74,6 +78,7 @@ class Operator:
     gradient_like: dict[str, str] = field(default_factory=dict)
     result_names: tuple[str, ...] = ("y",)
     public: int = 1
+    mutates: tuple[str, ...] = ()
     outside: Callable[..., str | None] = lambda *_: None
     pairs: tuple[Pair, ...] = ()
     calls: tuple[Call, ...] = ()
@@ -82,5 +87,6 @@ class Operator:
     double_backward: Literal["refused"] = "refused"
     autocast: str = "keeps the dtype of its inputs"
     memory: str = ""
+    copies: str = "none: strides are arguments of the kernel"
     error_bound: str = ""
     notes: tuple[str, ...] = field(default=())
