@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -52,7 +53,17 @@ def test_a_killed_audit_goes_on_where_it_was(folder: Path, tilewright: Run) -> N
 def test_compare_finds_the_regression_and_is_calm_about_none(folder: Path, tilewright: Run) -> None:
     worse = tilewright("compare", "right.py", "wrong.py", "--problem", "problem.py")
     assert worse.returncode == 1, worse.stdout + worse.stderr
-    assert "REGRESSION" in worse.stdout
+    answer = worse.stdout[worse.stdout.index("REGRESSION") :]
+    assert "wrong.py (reject, " in answer
+    assert "right.py (accept, " in answer
+    assert "double_relu" in answer
+    again = re.findall(r"again +([\w ]+): tilewright replay (\w+)", answer)
+    assert again[0][0] == "shapes", answer
+    assert len(again) == worse.stdout.count("worse"), "one line for each gate that got worse"
+    for _, id in again[:2]:
+        replayed = tilewright("replay", id)
+        assert (replayed.returncode, "still fails" in replayed.stdout) == (1, True), replayed.stdout + replayed.stderr
+    assert "kernel         wrong.py" in worse.stdout, "the finding names its file"
     same = tilewright("compare", "right.py", "right.py", "--problem", "problem.py")
     assert same.returncode == 0, same.stdout + same.stderr
     better = tilewright("compare", "wrong.py", "right.py", "--problem", "problem.py")

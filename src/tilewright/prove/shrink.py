@@ -1,11 +1,12 @@
-"""Shrink a failing case: smaller sizes first, then simpler values, as long as the same gate still fails on it."""
+"""Shrink a failing case as long as the same gate still fails on it: smaller sizes, then simpler values, then sizes again
+with those values."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -41,10 +42,9 @@ def shrink(exam: Examination, gate: Gate, case: Case, check: Check) -> tuple[Cas
     if check.got in FATAL_KINDS:
         return case, check
     effort = Effort()
-    best, shown = case, check
-    if not case.changed:
-        best, shown = _sizes(exam, gate, best, shown, effort)
-    return _values(exam, gate, best, shown, effort)
+    best, shown = _sizes(exam, gate, case, check, effort)
+    best, shown = _values(exam, gate, best, shown, effort)
+    return _sizes(exam, gate, best, shown, effort) if best.changed else (best, shown)
 
 
 def _try(exam: Examination, gate: Gate, case: Case, cls: str | None) -> Check | None:
@@ -107,10 +107,29 @@ def _redraw(
         return None
     try:
         smaller = exam.make(case.recipe.at(dims))
-    except TilewrightError:
+        smaller = _cut(smaller, case) if case.changed else smaller
+    except (TilewrightError, KeyError):
         return None
     shown = _try(exam, gate, smaller, cls)
     return None if shown is None else (smaller, shown)
+
+
+def _cut(drawn: Case, case: Case) -> Case:
+    """An edited case at the sizes of ``drawn``: the corner of each of its float tensors, in the layout that was drawn.
+    Raises KeyError for an input that no recipe draws."""
+    parameters = {f"state.{n}": t for n, t in drawn.state.items()}
+    inputs = {n: _corner({**drawn.inputs, **parameters}[n], v) for n, v in case.inputs.items()}
+    upstream = {n: _corner(drawn.cotangents[n], t) for n, t in case.cotangents.items()}
+    state = {n: _corner(t, case.state.get(n)) for n, t in drawn.state.items()}
+    return replace(drawn, inputs=inputs, cotangents=upstream, state=state, changed=True)
+
+
+def _corner(drawn: Any, edited: Any) -> Any:
+    if not isinstance(drawn, torch.Tensor) or not isinstance(edited, torch.Tensor) or not edited.is_floating_point():
+        return drawn
+    if drawn.dim() != edited.dim() or any(n > m for n, m in zip(drawn.shape, edited.shape, strict=True)):
+        return drawn
+    return _like(drawn, edited[tuple(slice(n) for n in drawn.shape)])
 
 
 def _values(exam: Examination, gate: Gate, best: Case, shown: Check, effort: Effort) -> tuple[Case, Check]:

@@ -1,10 +1,11 @@
-"""Terminal output of ``compare``: gate beside gate, and the answer."""
+"""Terminal output of ``compare``: gate beside gate, what got worse, the answer, and how to see it again."""
 
 from __future__ import annotations
 
 from rich.text import Text
 
 from ..compare import Compared
+from ..prove.verdict import Verdict
 from .fold import Columns, folded
 from .terminal import STATUS, console, finding
 
@@ -19,11 +20,16 @@ def show(c: Compared) -> None:
              Text(g.change, style=COLOUR.get(g.change, "dim")), g.note) for g in c.changes]  # fmt: skip
     out.print(folded(out, columns, rows, prose="what"))
     worse = {g.gate for g in c.changes if g.change == "worse"}
-    for report in c.new.gates:
-        if report.name in worse:
-            for f in report.findings[:1]:
-                finding(f, out=out)
+    shown = [r.findings[0] for r in c.new.gates if r.name in worse and r.findings]
+    for f in shown:
+        finding(f, out=out, of=c.new.kernel)
     style = {"no regression": "bold green", "regression": "bold red", "open": "bold yellow"}[c.answer]
-    out.print(
-        Text(c.answer.upper(), style=style), Text(f"  old: {c.old.verdict}, new: {c.new.verdict}  ({c.new.id})"), sep=""
-    )
+    out.print(Text.assemble(
+        (c.answer.upper(), style), f"  new: {_version(c.new)}, old: {_version(c.old)}, against {c.new.task}"))  # fmt: skip
+    for i, f in enumerate(shown):
+        how = "    (--script: without Tilewright)" if i == 0 else ""
+        out.print(Text.assemble(("again     ", "bold"), f"{f.gate}: tilewright replay {f.id}{how}"))
+
+
+def _version(v: Verdict) -> str:
+    return f"{v.kernel} ({', '.join(p for p in (v.verdict, v.id) if p)})"

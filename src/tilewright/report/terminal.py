@@ -122,12 +122,15 @@ def _means(g: GateReport) -> str:
     return g.reason or g.meaning
 
 
-def finding(f: Finding, *, out: Console | None = None, kernel: Kernel | None = None, full: bool = False) -> None:
-    """Print one finding with its case."""
+def finding(f: Finding, *, out: Console | None = None, kernel: Kernel | None = None, full: bool = False,
+            of: str = "") -> None:  # fmt: skip
+    """Print one finding with its case; ``of``: the kernel's file, where it is not plain which one is meant."""
     out = out or console()
     body = Table.grid(padding=(0, 2))
     body.add_column(style="bold", no_wrap=True)
     body.add_column(overflow="fold")
+    if of:
+        body.add_row("kernel", of)
     body.add_row("class", CLASS[f.cls])
     if f.where:
         body.add_row("where", f.where)

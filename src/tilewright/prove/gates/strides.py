@@ -57,6 +57,8 @@ class Strides(Gate):
                 yield case
 
     def check(self, exam: Examination, case: Case) -> Check:
+        if not any(_strided(t) for t in case.tensors.values()):  # a layout that vanishes at these sizes
+            return Check(skipped="nothing is strided")
         exam.run(_aligned(case))  # what a kernel specialises on alignment is made now
         outcome = exam.run(case)
         promised = exam.contract.layouts == "promised"
