@@ -1,14 +1,12 @@
 """Layer norm without weight and bias; with gradients."""
 
-import torch
+from reference import layer_norm
 
 from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Work
 
 
 def reference(x, eps=1e-5):
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    centred = wide - wide.mean(dim=-1, keepdim=True)
-    return (centred * torch.rsqrt((centred * centred).mean(dim=-1, keepdim=True) + eps)).to(x.dtype)
+    return layer_norm(x, None, None, eps)
 
 
 FLOATS = ("float32", "float16", "bfloat16")

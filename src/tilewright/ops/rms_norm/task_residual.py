@@ -1,16 +1,12 @@
 """RMS norm of the sum of two tensors, and that sum, rounded to the dtype of the first; with gradients."""
 
-import torch
+from reference import rms_norm_residual
 
 from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Work
 
 
 def reference(x, residual, weight, eps=1e-6, offset=0.0):
-    wide = torch.promote_types(x.dtype, torch.float32)
-    total = x + residual
-    total_wide = total.to(wide)
-    unit = total_wide * torch.rsqrt((total_wide * total_wide).mean(dim=-1, keepdim=True) + eps)
-    return (unit * (weight.to(wide) + offset)).to(x.dtype), total
+    return rms_norm_residual(x, residual, weight, eps, offset)
 
 
 FLOATS = ("float32", "float16", "bfloat16")
