@@ -18,8 +18,10 @@ def _own(arguments: dict[str, Any], wanted: tuple[str, ...] | list[str]) -> dict
 
 def _gradients(case: Case, function: Any, wanted: Any, **options: Any) -> list[torch.Tensor]:
     own = _own(case.arguments(), wanted)
-    results = [r for r in function(**own) if r.requires_grad]
-    return list(torch.autograd.grad(results, [own[n] for n in wanted], case.cotangents(tuple(results)), **options))
+    results = function(**own)
+    # A result takes its cotangent by its place: a registered operator's results all carry gradients, a reference's may not.
+    sent = [(r, c) for r, c in zip(results, case.cotangents(results), strict=True) if r.requires_grad]
+    return list(torch.autograd.grad([r for r, _ in sent], [own[n] for n in wanted], [c for _, c in sent], **options))
 
 
 @hazard(9, 10)

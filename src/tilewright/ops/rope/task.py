@@ -1,35 +1,15 @@
 """Rotary embedding of q and k: halves or interleaved pairs, a part of the dims, positions, grouped heads; with gradients."""
 
-import torch
+from reference import rope
 
 from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Values, Work, integers
-
-
-def turned(x, cos, sin, interleaved):
-    wide = torch.promote_types(x.dtype, torch.float32)
-    half = cos.shape[-1]
-    c, s, y = cos.to(wide), sin.to(wide), x.to(wide)
-    rotary, rest = y[..., : 2 * half], y[..., 2 * half :]
-    if interleaved:
-        a, b = rotary[..., 0::2], rotary[..., 1::2]
-        rotary = torch.stack((a * c - b * s, b * c + a * s), dim=-1).flatten(-2)
-    else:
-        a, b = rotary.chunk(2, dim=-1)
-        rotary = torch.cat((a * c - b * s, b * c + a * s), dim=-1)
-    return torch.cat((rotary, rest), dim=-1).to(x.dtype)
-
-
-def reference(q, k, cos, sin, positions, interleaved=False):
-    c, s = cos[positions][:, None], sin[positions][:, None]
-    return turned(q, c, s, interleaved), turned(k, c, s, interleaved)
-
 
 FLOATS = ("float32", "float16", "bfloat16")
 TABLE = Values(kind="uniform", low=-1.0, high=1.0)
 
 TASK = Task(
     name="rope",
-    reference=reference,
+    reference=rope,
     inputs={
         "q": TensorSpec(("B", "H", "S", "2*R+T"), dtypes=FLOATS, requires_grad=True),
         "k": TensorSpec(("B", "G", "S", "2*R+T"), dtypes=FLOATS, requires_grad=True),

@@ -1,27 +1,12 @@
 """Rotary embedding of q and k with a line of angles for each token of each sequence, as models pass them."""
 
-import torch
+from reference import rope
 
 from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Values, Work
 
 
-def turned(x, cos, sin, interleaved):
-    wide = torch.promote_types(x.dtype, torch.float32)
-    half = cos.shape[-1]
-    c, s, y = cos.to(wide), sin.to(wide), x.to(wide)
-    rotary, rest = y[..., : 2 * half], y[..., 2 * half :]
-    if interleaved:
-        a, b = rotary[..., 0::2], rotary[..., 1::2]
-        rotary = torch.stack((a * c - b * s, b * c + a * s), dim=-1).flatten(-2)
-    else:
-        a, b = rotary.chunk(2, dim=-1)
-        rotary = torch.cat((a * c - b * s, b * c + a * s), dim=-1)
-    return torch.cat((rotary, rest), dim=-1).to(x.dtype)
-
-
-def reference(q, k, cos, sin, interleaved=False):
-    c, s = cos[:, None], sin[:, None]
-    return turned(q, c, s, interleaved), turned(k, c, s, interleaved)
+def reference(q, k, cos, sin, interleaved):
+    return rope(q, k, cos, sin, None, interleaved)
 
 
 FLOATS = ("float32", "float16", "bfloat16")
