@@ -72,22 +72,6 @@ def test_definition_and_workloads(trace_set):
     assert how.outputs == ({"name": "y", "shape": [3, 16], "dtype": "float16"},)
 
 
-def test_kernels_may_return_or_be_given_their_outputs(trace_set):
-    source = read(trace_set())
-    w = source.sheet.workloads[0]
-    inputs = source.inputs(w, 1)
-    want = source.reference(inputs, w, None, dtype=None)
-
-    def returning(x, index, scale):
-        return x[index.long()] * scale
-
-    def destination(x, index, scale, y):
-        y.copy_(x[index.long()] * scale)
-
-    for kernel in (returning, destination):
-        assert torch.equal(source.candidate({"run": kernel}, "run", w, 1, None)(inputs), want)
-
-
 def test_errors(trace_set, tmp_path):
     for key in ("axes", "outputs"):
         with pytest.raises(TaskError, match=f"has no '{key}'|no problem that Tilewright can read"):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tilewright.errors import KernelError, TaskError
+from tilewright.errors import TaskError
 from tilewright.task import Workload
 from tilewright.task import tree as wire
 from tilewright.task.readers import read
@@ -212,48 +212,6 @@ def test_calling_is_data_that_builds_the_kernel_elsewhere(write):
     assert x.shape == (4, 5)
     assert pair[1].shape == (5,)
     assert scale == 2.0
-
-
-def test_candidate_gets_the_references_state(write):
-    source = read(write("p.py", LINEAR))
-    w = Workload(dims={"batch_size": 3, "in_features": 5, "out_features": 7})
-    inputs = source.inputs(w, 1)
-    state = {k: torch.randn_like(v) for k, v in source.state(w, 1).items()}
-    want = source.reference(inputs, w, dict(state), dtype=None)
-
-    class Renamed(torch.nn.Module):
-        def __init__(self, i, o):
-            super().__init__()
-            self.weight, self.b = torch.nn.Parameter(torch.empty(o, i)), torch.nn.Parameter(torch.empty(o))
-
-        def forward(self, x):
-            return torch.relu(torch.nn.functional.linear(x, self.weight, self.b))
-
-    run = source.candidate({"ModelNew": Renamed}, "ModelNew", w, 1, state)
-    assert torch.equal(run(inputs), want)
-
-
-def test_state_that_cannot_be_copied_is_a_clear_error(write):
-    source = read(write("p.py", LINEAR))
-    w = Workload(dims={"batch_size": 3, "in_features": 5, "out_features": 7})
-
-    class Transposed(torch.nn.Module):
-        def __init__(self, i, o):
-            super().__init__()
-            self.lin = torch.nn.Linear(o, i)
-
-    with pytest.raises(KernelError, match=r"the kernel's 'lin.weight' has shape \(5, 7\), the reference's \(7, 5\)"):
-        source.candidate({"ModelNew": Transposed}, "ModelNew", w, 1, source.state(w, 1))
-
-    class Packed(torch.nn.Module):
-        def __init__(self, i, o):
-            super().__init__()
-            self.packed = torch.nn.Parameter(torch.zeros(o * i))
-
-    other = {k: v + 1 for k, v in source.state(w, 1).items()}
-    with pytest.raises(KernelError, match=r"'packed' \(35,\) has no counterpart"):
-        source.candidate({"ModelNew": Packed}, "ModelNew", w, 1, other)
-    assert source.candidate({"ModelNew": Packed}, "ModelNew", w, 1, source.state(w, 1)).notes
 
 
 def test_an_unknown_dim_is_named(write):

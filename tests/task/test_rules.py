@@ -5,7 +5,8 @@ import torch
 
 from tilewright.errors import TaskError
 from tilewright.task import Workload
-from tilewright.task.readers import flatten, read
+from tilewright.task.readers import read
+from tilewright.task.tree import leaves
 
 PLAIN = """
 N = 64
@@ -99,7 +100,7 @@ def test_all_forms_of_output(write, value, names, dtypes):
     assert [s.dtypes[0] for s in source.sheet.outputs.values()] == dtypes
     assert list(source.sheet.outputs) == names
     w = source.sheet.workloads[0]
-    out = flatten(source.reference(source.inputs(w, 1), w, None, dtype=None))
+    out = leaves(source.reference(source.inputs(w, 1), w, None, dtype=None))
     assert [k for k, v in out.items() if isinstance(v, torch.Tensor)] == names
 
 

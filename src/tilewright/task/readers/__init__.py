@@ -1,7 +1,6 @@
 """Readers: one file a format. ``read(path)`` gives a ``Source``; only ever called inside a sealed child."""
 
 from .source import Source, read, readers
-from .tree import flatten, unflatten
 from .workloads import Budget
 
-__all__ = ["Budget", "Source", "flatten", "read", "readers", "unflatten"]
+__all__ = ["Budget", "Source", "read", "readers"]

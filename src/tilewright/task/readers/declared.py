@@ -11,11 +11,12 @@ from typing import Any
 import torch
 
 from ...errors import TaskError
+from .. import tree
 from .. import values as drawing
 from ..calling import Calling
 from ..task import TaskSheet, Workload
 from ..tensors import Scalar, TensorSpec
-from . import observe, tree
+from . import observe
 from .device import on_this_machine
 from .load import user_code
 from .oracle import as_dtype, in_dtype, widened
@@ -72,7 +73,7 @@ class DeclaredSource:
         arguments = {k: as_dtype(v, dtype) for k, v in inputs.items()}
         with user_code(self.path, "the reference"), on_this_machine(), widened(dtype):
             out = call_by_name(self.function, arguments)
-        if not any(isinstance(v, torch.Tensor) for v in tree.flatten(out).values()) and not self._mutates():
+        if not any(isinstance(v, torch.Tensor) for v in tree.leaves(out).values()) and not self._mutates():
             raise TaskError(
                 f"the reference returns no tensor (got {type(out).__name__})", where=where_of(self.function),
                 remedy="return a tensor, or a tuple or dict with tensors",
@@ -84,13 +85,6 @@ class DeclaredSource:
 
     def calling(self, workload: Workload, seed: int) -> tuple[Calling, dict[str, torch.Tensor]]:
         return Calling(style="keywords" if self.style == "keywords" else "function", seed=seed), {}
-
-    def candidate(
-        self, namespace: dict[str, Any], entry: str, workload: Workload, seed: int,
-        state: dict[str, torch.Tensor] | None,
-    ) -> Callable[[dict[str, Any]], Any]:  # fmt: skip
-        kernel = namespace[entry]
-        return lambda inputs: kernel(*inputs.values())
 
     def check(self, inputs: dict[str, Any], outputs: Any) -> tuple[bool, str] | None:
         return None

@@ -6,11 +6,9 @@ Format after flashinfer-bench (2026). A Solution is read by ``kernel/solution.py
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import linecache
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,6 @@ from ..contract import INFERRED
 from ..overrides import Overrides
 from ..task import TaskSheet, Workload, itemsize
 from ..tensors import DTYPES, FLOATS, Dim, Scalar, TensorSpec, Values
-from ..values import torch_dtype
 from .declared import DeclaredSource
 from .load import UserModule
 from .safetensors import read_tensor
@@ -59,31 +56,6 @@ class FlashInferSource(DeclaredSource):
     def _outputs(self, workload: Workload) -> list[dict[str, Any]]:
         return [{"name": n, "shape": list(s.sizes(workload.dims)), "dtype": s.dtypes[0]}
                 for n, s in (self.sheet.outputs or {}).items()]  # fmt: skip
-
-    def candidate(
-        self, namespace: dict[str, Any], entry: str, workload: Workload, seed: int,
-        state: dict[str, torch.Tensor] | None,
-    ) -> Callable[[dict[str, Any]], Any]:  # fmt: skip
-        kernel, outputs = namespace[entry], self._outputs(workload)
-
-        def call(inputs: dict[str, Any]) -> Any:
-            if not passes_destination(kernel, len(inputs), len(outputs)):
-                return kernel(*inputs.values())
-            made = [torch.empty(o["shape"], dtype=torch_dtype(o["dtype"])) for o in outputs]
-            kernel(*inputs.values(), *made)
-            return made[0] if len(made) == 1 else tuple(made)
-
-        return call
-
-
-def passes_destination(kernel: Any, inputs: int, outputs: int) -> bool:
-    """Whether a kernel takes its outputs as further arguments (by the number of its parameters)."""
-    try:
-        parameters = inspect.signature(kernel).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return len([p for p in parameters if p.kind in kinds and p.default is p.empty]) == inputs + outputs
 
 
 def read(path: Path, entry: str, overrides: Overrides, budget: Budget) -> FlashInferSource:

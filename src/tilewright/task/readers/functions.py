@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TaskError
+from .. import tree
 from ..contract import INFERRED
 from ..overrides import Overrides
 from ..task import TaskSheet, Workload
 from ..tensors import DTYPES, Dim, Scalar, TensorSpec, Values
-from . import tree
 from .declared import DeclaredSource, audit
 from .inferred import InferredSource, Problem, infer_source
 from .kernelbench import parameters

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TaskError
+from .. import tree
 from ..overrides import Overrides
 from ..task import TaskSheet, Workload
 from ..tensors import Dim
-from . import tree
 from .inferred import InferredSource, Problem, infer_source
 from .kernelbench import parameters
 from .load import UserModule, user_code

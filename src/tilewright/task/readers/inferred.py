@@ -15,11 +15,12 @@ import numpy
 import torch
 
 from ...errors import TaskError, Unsupported
+from .. import tree
 from ..calling import Calling
 from ..contract import INFERRED
 from ..task import TaskSheet, Workload
 from ..tensors import DTYPES, INTEGERS, Scalar, TensorSpec, Values
-from . import modules, settle, tree, workloads
+from . import modules, settle, workloads
 from .device import on_this_machine
 from .load import user_code
 from .oracle import as_dtype, in_dtype, widened
@@ -107,33 +108,13 @@ class InferredSource:
         return out
 
     def calling(self, workload: Workload, seed: int) -> tuple[Calling, dict[str, torch.Tensor]]:
-        from ..tree import flatten as wire
-
         structure = tree.structure(self.problem.skeleton or [], self.problem.names)
         if self.problem.style != "module":
             style: Any = self.problem.style
             return Calling(style=style, structure=structure, seed=seed), {}
         with on_this_machine():
-            init, tensors = wire(self.problem.parts(self.knobs(workload), seed).init(), "init")
+            init, tensors = tree.flatten(self.problem.parts(self.knobs(workload), seed).init(), "init")
         return Calling(style="module", init=init, structure=structure, seed=seed), tensors
-
-    def candidate(
-        self, namespace: dict[str, Any], entry: str, workload: Workload, seed: int,
-        state: dict[str, torch.Tensor] | None,
-    ) -> Callable[[dict[str, Any]], Any]:  # fmt: skip
-        target, skeleton, names = namespace[entry], self.problem.skeleton or [], self.problem.names
-        notes: list[str] = []
-        if self.problem.style == "module":
-            parts = self.problem.parts(self.knobs(workload), seed)
-            target = modules.construct(target, parts.init(), seed)
-            if state and isinstance(target, torch.nn.Module):
-                notes = modules.copy_state(target, state, self.state(workload, seed))
-
-        def call(inputs: dict[str, Any]) -> Any:
-            return target(*tree.unflatten_arguments(inputs, skeleton, names))
-
-        call.notes = notes  # type: ignore[attr-defined]
-        return call
 
     def check(self, inputs: dict[str, Any], outputs: Any) -> tuple[bool, str] | None:
         checker = self.problem.checker({})

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TaskError
+from .. import tree
 from ..overrides import Overrides
 from ..task import TaskSheet
-from . import modules, tree
+from . import modules
 from .inferred import InferredSource, Problem, infer_source
 from .load import UserModule, user_code
 from .trial import Parts

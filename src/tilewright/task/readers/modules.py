@@ -1,4 +1,4 @@
-"""nn.Modules as tasks: build one under a seed, take its tensors, put others in, copy them into a kernel's module."""
+"""nn.Modules as tasks: build one under a seed, take its tensors, put others in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from ...errors import KernelError
 from .oracle import as_dtype
 from .trial import tensors_of
 
@@ -52,42 +51,3 @@ def widen(module: torch.nn.Module, dtype: torch.dtype | None) -> None:
         for name, value in list(part.__dict__.items()):
             if isinstance(value, torch.Tensor):
                 part.__dict__[name] = as_dtype(value, dtype)
-
-
-def copy_state(
-    module: torch.nn.Module, state: Mapping[str, torch.Tensor], built: Mapping[str, torch.Tensor]
-) -> list[str]:
-    """Copy the reference's ``state`` into a kernel's module: by name, then the rest by order and shape.
-
-    ``built``: the reference's state as its constructor makes it under the same seed. A tensor of the kernel without a
-    counterpart may stay as constructed only if ``state`` is just that (it may be a packed copy of a weight). Returns
-    notes on such tensors. Raises KernelError for a like-named tensor of another shape, or one that can't be set.
-    """
-    own, left, notes = tensors_of(module), dict(state), []
-    rest = []
-    for name, target in own.items():
-        if name not in left:
-            rest.append((name, target))
-            continue
-        source = left.pop(name)
-        if source.shape != target.shape:
-            raise KernelError(
-                f"the kernel's '{name}' has shape {tuple(target.shape)}, the reference's {tuple(source.shape)}",
-                remedy="name a tensor of another layout differently, or keep the reference's shape",
-            )
-        target.copy_(source)
-    for name, target in rest:
-        match = next((k for k, v in left.items() if v.shape == target.shape and v.dtype == target.dtype), None)
-        if match is not None:
-            target.copy_(left.pop(match))
-            continue
-        if not left:
-            continue
-        missing = ", ".join(f"{k} {tuple(v.shape)}" for k, v in left.items())
-        if not all(k in built and torch.equal(v, built[k]) for k, v in left.items()):
-            raise KernelError(
-                f"the kernel's '{name}' {tuple(target.shape)} has no counterpart in the reference",
-                detail=f"still unmatched there: {missing}", remedy="give it the reference's name or shape",
-            )  # fmt: skip
-        notes.append(f"'{name}' {tuple(target.shape)} stays as constructed under the same seed; unmatched: {missing}")
-    return notes

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from ...errors import TaskError
+from .. import tree
 from ..task import Workload
-from . import tree
 
 _SLACK = 1e-6
 _SEEDS = (11, 12, 13)
@@ -50,7 +50,7 @@ def observe(source: Any, workload: Workload, where: str) -> Behaviour:
             "the reference gives two results for one input under one seed, so nothing can be compared with it",
             where=where, remedy="draw random numbers from torch's generator, and keep no state between calls",
         )  # fmt: skip
-    leaves = [v for v in tree.flatten(out).values() if isinstance(v, torch.Tensor)]
+    leaves = [v for v in tree.leaves(out).values() if isinstance(v, torch.Tensor)]
     return Behaviour(
         random=any(not tree.equal(out, run(s)[0], _SLACK) for s in _SEEDS[1:]),
         state=tuple(k for k in state if not tree.equal(state[k], state_after[k])),

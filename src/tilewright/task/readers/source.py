@@ -45,12 +45,6 @@ class Source(Protocol):
     def calling(self, workload: Workload, seed: int) -> tuple[Calling, dict[str, torch.Tensor]]:
         """How a kernel is called, as data, and the tensors among its constructor's arguments (``init.*``)."""
 
-    def candidate(
-        self, namespace: dict[str, Any], entry: str, workload: Workload, seed: int,
-        state: dict[str, torch.Tensor] | None,
-    ) -> Callable[[dict[str, Any]], Any]:  # fmt: skip
-        """A kernel in this process as a function of the named inputs."""
-
     def check(self, inputs: dict[str, Any], outputs: Any) -> tuple[bool, str] | None:
         """The problem's own checker, where its contract says ``checker``; else None."""
 

@@ -15,10 +15,10 @@ from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.utils.flop_counter import FlopCounterMode
 
+from .. import tree
 from ..tensors import Values
 from .device import on_this_machine
 from .record import Recorder
-from .tree import flatten
 
 Coordinate = tuple[str, str, int]
 
@@ -142,7 +142,7 @@ def _run(subject: Subject, values: Mapping[str, int]) -> Trial:
     with on_this_machine(), FlopCounterMode(display=False) as counter:
         module = parts.build()
         state = {} if module is None else {k: leaf_of(v) for k, v in tensors_of(module).items()}
-        outputs = flatten(parts.run(module, leaves))
+        outputs = tree.leaves(parts.run(module, leaves))
     out = {k: leaf_of(v) for k, v in outputs.items() if isinstance(v, torch.Tensor)}
     total = sum(leaf.bytes for group in (inputs, state, out) for leaf in group.values())
     return Trial(
