@@ -8,6 +8,8 @@ Online normalizer calculation for softmax, 2018), a second one the terms and wha
 A distribution that gives an element probability 0 adds nothing there, and no gradient.
 """
 
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -214,11 +216,11 @@ def tiling(rows, classes):
 
 
 def divisor_of(shape, reduction):
-    M, V = shape
-    return {"none": 1, "sum": 1, "mean": M * V, "batchmean": M}[reduction]
+    """By what the sum of all terms is divided."""
+    return {"none": 1, "sum": 1, "mean": math.prod(shape), "batchmean": shape[0]}[reduction]
 
 
-def forward(x, target, log_target, beta, temperature, reduction):
+def forward(x, target, log_target, beta, temperature, reduction, divisor):
     """Divergence (each term, or their sum or a mean), float32; for backward ``stats`` (rows, 4) and ``pulls``."""
     M, V = x.shape
     new = lambda *shape: torch.empty(shape, dtype=torch.float32, device=x.device)  # noqa: E731
@@ -257,11 +259,11 @@ def forward(x, target, log_target, beta, temperature, reduction):
                 TEMPERED=tempered,
                 EACH=False,
             )
-        _add_up[(1,)](sums, out, programs, divisor_of(x.shape, reduction), BLOCK=1024)
+        _add_up[(1,)](sums, out, programs, divisor, BLOCK=1024)
     return out, stats, pulls
 
 
-def backward(upstream, x, target, stats, pulls, log_target, beta, temperature, reduction, wanted):
+def backward(upstream, x, target, stats, pulls, log_target, beta, temperature, reduction, divisor, wanted):
     """Gradients of input and target, contiguous, those that are ``wanted``."""
     M, V = x.shape
     tile, pieces, programs = tiling(M, V)
@@ -277,7 +279,7 @@ def backward(upstream, x, target, stats, pulls, log_target, beta, temperature, r
         _sums[(programs,)](x, target, stats, upstream, pulls, pulls, M, V, pieces, *numbers, *up, **flags, EACH=True)
     if programs and any(wanted):
         _gradients[(programs,)](
-            x, target, stats, pulls, upstream, dx, dt, M, V, pieces, divisor_of(x.shape, reduction), *numbers, *up,
+            x, target, stats, pulls, upstream, dx, dt, M, V, pieces, divisor, *numbers, *up,
             **flags, PIECES=triton.next_power_of_2(pieces), EACH=each, WANT_X=wanted[0], WANT_T=wanted[1],
         )  # fmt: skip
     return tuple(g if w else None for g, w in zip((dx, dt), wanted, strict=True))
@@ -299,4 +301,4 @@ class _Divergence(torch.autograd.Function):
 
 
 def kernel(x, target, log_target, beta, temperature, reduction):
-    return _Divergence.apply(x, target, log_target, beta, temperature, reduction)
+    return _Divergence.apply(x, target, log_target, beta, temperature, reduction, divisor_of(x.shape, reduction))

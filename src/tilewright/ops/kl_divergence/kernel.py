@@ -7,6 +7,8 @@ calculation for softmax, 2018). Long rows fall into pieces, by the number of cla
 A term whose target has probability 0 is 0, whatever the input, and so is its gradient.
 """
 
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -243,11 +245,11 @@ def tiling(rows, classes):
 
 
 def divisor_of(shape, reduction):
-    M, V = shape
-    return {"none": 1, "sum": 1, "mean": M * V, "batchmean": M}[reduction]
+    """By what the sum of all terms is divided."""
+    return {"none": 1, "sum": 1, "mean": math.prod(shape), "batchmean": shape[0]}[reduction]
 
 
-def forward(x, target, log_target, temperature, reduction):
+def forward(x, target, log_target, temperature, reduction, divisor):
     """Divergence (each term, or their sum or a mean), float32; and what backward needs: ``stats`` (rows, 5)."""
     M, V = x.shape
     new = lambda *shape: torch.empty(shape, dtype=torch.float32, device=x.device)  # noqa: E731
@@ -266,7 +268,7 @@ def forward(x, target, log_target, temperature, reduction):
         _sums[(programs,)](x, target, sums, M, V, pieces, *strides, **tile, LOG_TARGET=log_target)
     if not each:
         out = new()
-        _add_up[(1,)](sums, out, blocks, divisor_of(x.shape, reduction), BLOCK=1024)
+        _add_up[(1,)](sums, out, blocks, divisor, BLOCK=1024)
         return out, stats
     out = new(M, V)
     if programs:
@@ -276,7 +278,7 @@ def forward(x, target, log_target, temperature, reduction):
     return out, stats
 
 
-def backward(upstream, x, target, stats, log_target, temperature, reduction, wanted):
+def backward(upstream, x, target, stats, log_target, temperature, reduction, divisor, wanted):
     """Gradients of input and target, contiguous, those that are ``wanted``."""
     M, V = x.shape
     tile, pieces, programs = tiling(M, V)
@@ -294,7 +296,7 @@ def backward(upstream, x, target, stats, log_target, temperature, reduction, wan
         )
     if programs and any(wanted):
         _gradients[(programs,)](
-            x, target, stats, sums, upstream, dx, dt, M, V, pieces, divisor_of(x.shape, reduction), heat, *strides, *up,
+            x, target, stats, sums, upstream, dx, dt, M, V, pieces, divisor, heat, *strides, *up,
             **tile, PIECES=triton.next_power_of_2(pieces), LOG_TARGET=log_target, TEMPERED=tempered, EACH=each,
             WANT_X=wanted[0], WANT_T=wanted[1],
         )  # fmt: skip
@@ -317,4 +319,4 @@ class _Divergence(torch.autograd.Function):
 
 
 def kernel(x, target, log_target, temperature, reduction):
-    return _Divergence.apply(x, target, log_target, temperature, reduction)
+    return _Divergence.apply(x, target, log_target, temperature, reduction, divisor_of(x.shape, reduction))

@@ -1,31 +1,14 @@
 """KL divergence of log-probabilities from probabilities: a temperature, each reduction; with gradients."""
 
-import torch
+from reference import kl_divergence
 
 from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Values, Work
-
-
-def reference(x, target, log_target=False, temperature=None, reduction="batchmean"):
-    wide = torch.promote_types(x.dtype, torch.float32)
-    x, target = x.to(wide), target.to(wide)
-    zero = torch.zeros_like(target)
-    none = torch.zeros_like(target, dtype=torch.bool) if log_target else target == 0
-    t = target if log_target else torch.where(none, -float("inf"), torch.log(torch.where(none, 1.0, target)))
-    if temperature is not None:
-        x, t = torch.log_softmax(x / temperature, -1), torch.log_softmax(t / temperature, -1)
-    p = torch.exp(t) if log_target or temperature is not None else target
-    none = p == 0
-    terms = torch.where(none, zero, p * torch.where(none, zero, t - x))
-    if reduction == "none":
-        return terms
-    return terms.sum() / {"sum": 1, "mean": x.numel(), "batchmean": x.shape[0]}[reduction]
-
 
 FLOATS = ("float32", "float16", "bfloat16")
 
 TASK = Task(
     name="kl_divergence_probabilities",
-    reference=reference,
+    reference=kl_divergence,
     inputs={
         "x": TensorSpec("M V", dtypes=FLOATS, values=Values(kind="log_probabilities"), requires_grad=True),
         "target": TensorSpec("M V", dtypes=FLOATS, values=Values(kind="probabilities"), requires_grad=True),
