@@ -2,8 +2,8 @@
 
 Tensors stay in host memory; they say that they are on ``cuda:0``, ``device="cuda"`` makes host tensors, ``.cuda()`` gives
 the tensor itself, and ``torch.cuda``, ``torch.accelerator`` and Triton's driver answer for the target. So a file written
-for a GPU runs unmodified while its launches are evaluated elsewhere. What is not answered here raises as torch does on
-a machine without CUDA, and is then ``unsupported``, never a fault of the kernel.
+for a GPU runs unmodified while its launches are evaluated elsewhere. What is not answered here is ``Unsupported``
+(``_facade_missing.py``), never a fault of the kernel.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from . import _facade_missing
 
 ENGINE = "_engine_run_backward"  # by which torch runs backward code
 CUDA = torch.device("cuda", 0)
@@ -142,7 +144,7 @@ class Event:
         return True
 
     def elapsed_time(self, other: Any) -> float:
-        raise RuntimeError("Torch not compiled with CUDA enabled: nothing can be timed on this machine")
+        raise _facade_missing.missing("torch.cuda.Event.elapsed_time")
 
 
 class Guard:
@@ -250,8 +252,10 @@ def triton_driver(t: Target) -> Any:
 
 def install(target: Target = H200) -> None:
     """Put the façade up in this process, for good."""
-    for name, value in answers(target).items():
+    given = answers(target)
+    for name, value in given.items():
         setattr(torch.cuda, name, value)
+    _facade_missing.install(set(given))
     torch.version.cuda = target.cuda
     torch.set_default_device = lambda device: None  # type: ignore[assignment]
     accelerator = getattr(torch, "accelerator", None)
