@@ -14,11 +14,20 @@ import hashlib
 import json
 from pathlib import Path
 
+from ..errors import InternalError
 from ..task.tensors import Model
 
 VERSION = "1"
-ACTING = ("protocol", "record", "pairing", "statistics", "decide", "feed", "arena", "hand", "floor", "flush")
-"""Modules whose text is part of the protocol."""
+ACTING = (
+    "measure/protocol.py", "measure/record.py", "measure/workload.py", "measure/conclude.py", "measure/hidden.py",
+    "measure/stage.py", "measure/device_stage.py", "measure/hand.py", "measure/device_hand.py", "measure/arena.py",
+    "measure/feed.py", "measure/watch.py", "measure/cores.py", "measure/state.py", "measure/pairing.py",
+    "measure/statistics.py", "measure/figure.py", "measure/decide.py", "measure/floor.py", "measure/ceilings.py",
+    "measure/ceilings_cuda.py", "measure/*.c", "measure/baselines/*.py", "prove/child/role_timing.py",
+    "prove/child/timing_device.py", "prove/child/gpu.py", "prove/child/baseline_calls.py", "prove/child/tampering.py",
+    "prove/child/role_judge.py", "prove/child/judge_session.py",
+)  # fmt: skip
+"""Files, in the package, whose text is part of the protocol: what times, what judges a timed call, what counts."""
 
 
 class Protocol(Model):
@@ -111,6 +120,15 @@ def quick(protocol: Protocol = PROTOCOL) -> Protocol:
 
 @functools.cache
 def _code() -> dict[str, str]:
-    here = Path(__file__).parent
-    files = {n: here / f"{n}.py" for n in ACTING} | {"role_timing": here.parent / "prove" / "child" / "role_timing.py"}
-    return {n: hashlib.sha256(p.read_bytes()).hexdigest() for n, p in files.items() if p.exists()}
+    return {n: hashlib.sha256(p.read_bytes()).hexdigest() for n, p in acting().items()}
+
+
+def acting() -> dict[str, Path]:
+    """The files of ``ACTING`` by their names in the package. Raises InternalError for one that is not there."""
+    package, found = Path(__file__).parents[1], {}
+    for pattern in ACTING:
+        paths = sorted(package.glob(pattern))
+        if not paths:
+            raise InternalError(f"the protocol names '{pattern}', which is not there")
+        found |= {p.relative_to(package).as_posix(): p for p in paths}
+    return found
