@@ -181,3 +181,28 @@ def turns(y_ptr, n, M, N, T: tl.constexpr):
     for _ in range(n - 3):
         far += 5
     tl.store(y_ptr + 20 * n * n + far, 1.0)
+
+
+@triton.jit
+def grouped(c_ptr, m, n, TILE: tl.constexpr, GROUP: tl.constexpr):
+    pid = tl.program_id(0)
+    tiles_m = tl.cdiv(m, TILE)
+    per_group = GROUP * tl.cdiv(n, TILE)
+    first = (pid // per_group) * GROUP
+    height = min(tiles_m - first, GROUP)
+    rows = ((first + (pid % per_group) % height).to(tl.int64) * TILE + tl.arange(0, TILE))[:, None]
+    cols = (((pid % per_group) // height).to(tl.int64) * TILE + tl.arange(0, TILE))[None, :]
+    tl.store(c_ptr + rows * n + cols, tl.zeros((TILE, TILE), tl.float32), mask=(rows < m) & (cols < n))
+
+
+@triton.jit
+def grouped_wrongly(c_ptr, m, n, TILE: tl.constexpr, GROUP: tl.constexpr):
+    """The last group's own height is forgotten where columns are counted."""
+    pid = tl.program_id(0)
+    tiles_m = tl.cdiv(m, TILE)
+    per_group = GROUP * tl.cdiv(n, TILE)
+    first = (pid // per_group) * GROUP
+    height = min(tiles_m - first, GROUP)
+    rows = ((first + (pid % per_group) % height).to(tl.int64) * TILE + tl.arange(0, TILE))[:, None]
+    cols = (((pid % per_group) // GROUP).to(tl.int64) * TILE + tl.arange(0, TILE))[None, :]
+    tl.store(c_ptr + rows * n + cols, tl.zeros((TILE, TILE), tl.float32), mask=(rows < m) & (cols < n))

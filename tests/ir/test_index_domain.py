@@ -179,3 +179,15 @@ def test_an_element_that_nobody_writes() -> None:
     tiled = ["(M+31)//32", "N//32"]
     assert not covered(K.transposed, [0, 1, "M", "N"], (1001, 999), {"T": 32}, grid=tiled), "the last columns"
     assert not covered(K.flattened, [0, 1, "M", "N"], (1001, 999), {"T": 32}, grid=["M*(N//32)"])
+
+
+@pytest.mark.parametrize(("kernel", "right"), [(K.grouped, True), (K.grouped_wrongly, False)])
+def test_tiles_in_groups_are_written_once(kernel: Any, right: bool) -> None:
+    """``pid // (4 * tiles)``, ``% height`` with a smaller last group: each program has a tile of its own."""
+    dims = {"M": [1, 65536, 1, None], "N": [1, 65536, 1, None]}
+    for question in ("bounds", "races"):
+        found = asked(question, kernel, [0, "M", "N"], (101, 203), {"TILE": 32, "GROUP": 4}, dims=dims,
+                      grid=["((M+31)//32)*((N+31)//32)"], storages=[["4*M*N", "c"]])  # fmt: skip
+        assert proved(found) == (right or question == "bounds"), found
+        if not right and question == "races":
+            assert found["shown"] or "ran out of time" in found["left"][0]

@@ -14,8 +14,8 @@ import z3
 
 from ..values import nbytes
 from . import index
-from .index import AX, PID, conj, disj, whole
-from .index_polynomial import Term, polynomial, product, shares, total
+from .index import AX, PID, conj, disj
+from .index_polynomial import Term, polynomial, product, shares, spread, total
 from .index_walk import Touch, in_tile, within_grid
 
 Equation = tuple[Any, Any]  # an expression and what it is to be
@@ -31,7 +31,7 @@ def uncovered(q: Any, buf: int) -> str:
     for t in stores:
         digits = q.digits(t)
         radices = [d.radix for d in digits[:-1]]
-        limit = shares(z3.simplify(whole(held.nbytes.e), som=True), [(nbytes(t.elem), ()), *radices])
+        limit = shares(spread(held.nbytes.e), [(nbytes(t.elem), ()), *radices])
         if limit is None or len(digits) != len(names):
             return f"the elements of '{held.names[0]}' are not followed"
         ends = [product(step) * times for times, step in radices] + [limit]
@@ -58,7 +58,7 @@ def solution(q: Any, t: Touch, equations: list[Equation]) -> list[tuple[Any, Any
     for _ in range(16):
         atoms: list[Equation] = []
         for e, to in work:
-            parts = split(polynomial(z3.simplify(whole(e), som=True)), to, set(q.sizes))
+            parts = split(polynomial(spread(e)), to, set(q.sizes))
             if parts is None:
                 return None
             atoms += parts

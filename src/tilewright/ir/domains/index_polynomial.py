@@ -12,6 +12,31 @@ from .index import whole
 Term = tuple[int, tuple[Any, ...]]  # coefficient and factors
 
 
+def spread(e: Any) -> Any:
+    """An expression as a sum of products. Choices, and quotients and remainders that hold some, stay as they are: pushed
+    into each branch they would no longer be those that masks speak of."""
+    held: dict[int, bool] = {}
+    names: dict[int, tuple[Any, Any]] = {}
+
+    def chooses(x: Any) -> bool:
+        if x.get_id() not in held:
+            held[x.get_id()] = z3.is_app_of(x, z3.Z3_OP_ITE) or any(map(chooses, x.children()))
+        return held[x.get_id()]
+
+    def walk(x: Any) -> None:
+        kind = x.decl().kind()
+        if kind == z3.Z3_OP_ITE or (kind in (z3.Z3_OP_IDIV, z3.Z3_OP_MOD) and chooses(x)):
+            names.setdefault(x.get_id(), (x, z3.Int(f"part {len(names)}")))
+            return
+        for c in x.children():
+            walk(c)
+
+    e = whole(e)
+    walk(e)
+    out = z3.simplify(z3.substitute(e, *names.values()) if names else e, som=True)
+    return z3.substitute(out, *[(name, x) for x, name in names.values()]) if names else out
+
+
 def polynomial(e: Any) -> list[Term]:
     """A sum of products as terms; none for 0."""
     parts = e.children() if z3.is_add(e) else [e]

@@ -19,10 +19,12 @@ import z3
 from ..values import nbytes
 from . import index
 from .index import AX, PID, conj, disj, whole
-from .index_polynomial import Term, divided, polynomial, product, shares, total
+from .index_polynomial import Term, divided, polynomial, product, shares, spread, total
 from .index_walk import SymbolicLaunch, Touch, Walker, in_tile, within_grid
 
 QUERY_MS = 400
+HARD_S = 8.0  # for what the solver doesn't settle in that time, once a question: a backstop to
+SEEDS, STEPS = 6, 3_000_000
 SMALLER_S = 1.5  # for a small counterexample, once there is one
 SMALL = (1 << 15, 1 << 18, 1 << 21)  # bytes of each storage in a counterexample, tried in turn
 
@@ -60,6 +62,7 @@ class Questions:
         self.walker = Walker(launch)
         self.touches: list[Touch] = self.walker.run()
         self.known_digits: dict[Any, list[Digit]] = {}
+        self.tried = False  # a hard question at length
 
     @property
     def synchronises(self) -> bool:
@@ -70,7 +73,7 @@ class Questions:
 
     def ask(self, question: str, seconds: float) -> Answer:
         """``bounds``, ``races`` or ``coverage``, within so many seconds."""
-        self.until = time.monotonic() + seconds
+        self.until, self.tried = time.monotonic() + seconds, False
         return {"bounds": self.bounds, "races": self.races, "coverage": self.coverage}[question]()
 
     # -- coverage
@@ -116,7 +119,7 @@ class Questions:
         if t.off.low >= 0 and (t.off.high + 1) * size <= held.low:
             return False
         digits = self.digits(t)
-        limit = shares(z3.simplify(whole(held.e), som=True), [(size, ()), *(d.radix for d in digits[:-1])])
+        limit = shares(spread(held.e), [(size, ()), *(d.radix for d in digits[:-1])])
         if limit is not None:
             return disj(digits[-1].value < 0, digits[-1].value >= limit)
         return disj(whole(t.off.e) < 0, (whole(t.off.e) + 1) * size > held.e)
@@ -131,7 +134,8 @@ class Questions:
             if a.buf is None or b.buf is None or nbytes(a.elem) != nbytes(b.elem):
                 answer.left.append(f"addresses of two kinds, at {short(a.where)}")
                 continue
-            self._decide(answer, a, *self.meeting(a, b), (a, b))
+            when, core, around = self.meeting(a, b)
+            self._decide(answer, a, conj(*when, *core), around, (a, b), core)
             if answer.shown:
                 break
         answer.seconds = time.monotonic() - started
@@ -146,8 +150,8 @@ class Questions:
                 if same and writes:
                     yield a, b
 
-    def meeting(self, a: Touch, b: Touch) -> tuple[Any, list[Any]]:
-        """The condition that two different programs meet in two accesses, and what holds of both."""
+    def meeting(self, a: Touch, b: Touch) -> tuple[list[Any], list[Any], list[Any]]:
+        """The conditions of two accesses, those of being different programs that meet, and what holds of both."""
         renamed = twin(b)
         other = [z3.substitute(index.truth(e), renamed) for e in (*in_tile(b.shape), *within_grid(self.launch.grid))]
         apart = disj(*(PID[d] != z3.Int(f"qid{d}") for d, n in enumerate(self.launch.grid) if n.high > 1))
@@ -156,14 +160,14 @@ class Questions:
             first, second = ([Digit(None, whole(t.off.e))] for t in (a, b))
         equal = [x.value == z3.substitute(y.value, renamed) for x, y in zip(first, second, strict=True)]
         when = z3.substitute(index.truth(b.when), renamed)
-        return conj(a.when, when, apart, *equal), [*in_tile(a.shape), *other]
+        return [a.when, when], [apart, *equal], [*in_tile(a.shape), *other]
 
     def digits(self, t: Touch) -> list[Digit]:
         """An offset as digits, the lowest first: each is shown to lie between 0 and its radix, a product of sizes. The
         last has none."""
         key = (whole(t.off.e).get_id(), index.truth(t.when).get_id(), t.shape)
         if key not in self.known_digits:
-            terms = polynomial(z3.simplify(whole(t.off.e), som=True))
+            terms = polynomial(spread(t.off.e))
             found: list[Digit] = []
             while (lowest := self._lowest(t, terms)) is not None:
                 digit, terms = lowest
@@ -196,9 +200,14 @@ class Questions:
         return self._ask([t.when, condition], in_tile(t.shape))[0] == z3.unsat
 
     # -- the solver
-    def _decide(self, answer: Answer, t: Touch, condition: Any, around: list[Any], about: tuple[Touch, ...]) -> None:
-        """One question's answer."""
+    def _decide(self, answer: Answer, t: Touch, condition: Any, around: list[Any], about: tuple[Touch, ...],
+                core: list[Any] | None = None) -> None:  # fmt: skip
+        """One question's answer. ``core``: parts of the condition that may be impossible by themselves; with less to look
+        at, the solver finds that sooner."""
         found, model = self._ask([condition], around)
+        if found == z3.unknown and core is not None and not self.tried:
+            self.tried, self.until = True, max(self.until, time.monotonic() + HARD_S)
+            found = z3.unsat if self._impossible(core, around) else z3.unknown
         if found == z3.unsat:
             answer.proved += 1
         elif found == z3.unknown:
@@ -225,6 +234,24 @@ class Questions:
         )
         found = solver.check()
         return found, solver.model() if found == z3.sat else None
+
+    def _impossible(self, core: list[Any], around: list[Any]) -> bool:
+        """Whether conditions never hold together, whatever the sizes: no more is told of those than how small they are."""
+        least = [
+            v >= self.launch.known[n][0] for n, v in self.sizes.items() if n in self.launch.known and z3.is_expr(v)
+        ]
+        asked = [index.truth(c) for c in core]
+        held = [*least, *within_grid(self.launch.grid), *around, *asked, *self.walker.unknowns.facts(*asked)]
+        for seed in range(SEEDS):  # what takes one order of work long is soon found by another
+            left = int(1000 * (self.until - time.monotonic()))
+            if left <= 0:
+                break
+            solver = z3.Solver()
+            solver.set("timeout", left, "rlimit", STEPS, "random_seed", seed)
+            solver.add(*held)
+            if (found := solver.check()) != z3.unknown:
+                return bool(found == z3.unsat)
+        return False
 
     def _counterexample(
         self, condition: Any, around: list[Any], model: Any, about: tuple[Touch, ...]

@@ -35,7 +35,7 @@ SECONDS = 0.8  # for the questions of one gate about a kind of launch
 MORE_S = 0.2  # after which no other kind is asked about
 OBSERVE_S = 0.2
 JOINT = 9
-GRACE_S = 5.0  # for what the solver does after its time
+GRACE_S = 12.0  # for what the solver does after its time
 FEWEST = 5  # places from which a form is told
 LONGEST = 200_000  # characters of IR
 
