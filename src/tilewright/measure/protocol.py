@@ -125,7 +125,8 @@ def _code() -> dict[str, str]:
 
 def acting() -> dict[str, Path]:
     """The files of ``ACTING`` by their names in the package. Raises InternalError for one that is not there."""
-    package, found = Path(__file__).parents[1], {}
+    package = Path(__file__).parents[1]
+    found: dict[str, Path] = {}
     for pattern in ACTING:
         paths = sorted(package.glob(pattern))
         if not paths:
