@@ -175,6 +175,8 @@ class Role:
         structure, leaves = tree.flatten(result)
         odd = {n: type(t).__name__ for n, t in leaves.items() if type(t) not in _plain}
         plain = {} if odd else {n: t.detach().cpu().contiguous() for n, t in leaves.items()}
+        gc.collect()
+        gc.freeze()  # what is there now stays; else every turn's collection walks over all of torch
         return {"tree": structure, "odd": odd}, [Bundle.pack(plain)]
 
     def on_turn(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
