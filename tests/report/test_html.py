@@ -123,6 +123,20 @@ def test_what_is_too_noisy_is_hollow_and_said() -> None:
     assert "Hollow and dashed" not in text(html.render([made_up.faster()]))
 
 
+def test_a_state_that_was_too_noisy_is_listed_once_and_hidden_ones_are_told() -> None:
+    m = made_up.noisy()
+    w = m.workloads[0]
+    loud = tuple(
+        r.model_copy(update={"answer": "too noisy", "reason": f"{r.baseline} varies"}) for r in w.figure.ratios
+    )
+    w = w.model_copy(update={"kind": "hidden", "figures": (w.figure.model_copy(update={"ratios": loud}),)})
+    m = m.model_copy(update={"workloads": (w, m.workloads[1])})
+    noisy = [r for r in measurement.refused(m) if r.kind == "noisy"]
+    assert [r.what for r in noisy] == ["M=8192 N=8192, warm, plain"]
+    assert noisy[0].why.startswith("against eager, eager varies; against compile, compile varies")
+    assert "M=8192 N=8192 (hidden)" in text(html.render([m]))
+
+
 def test_nothing_of_a_refused_measurement_looks_like_a_gain() -> None:
     """Hidden workloads were wrong: what was measured on the announced ones does not count either."""
     page = html.render([made_up.faster(answer="refused", reason="hidden workload M=3: wrong")])

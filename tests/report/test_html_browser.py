@@ -24,7 +24,9 @@ d.querySelectorAll("details").forEach(x => x.open = true);
 const wide = [...d.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > {width} + 0.5)
   .map(e => e.tagName + "." + (e.getAttribute("class") || "")).slice(0, 5);
 const out = document.createElement("pre"); out.id = "out";
-out.textContent = d.documentElement.scrollWidth + " " + d.documentElement.scrollHeight + " " + wide.join(",");
+const labels = [...d.querySelectorAll(".plot .row .label")].map(e => e.getBoundingClientRect().width).filter(w => w > 0);
+out.textContent = d.documentElement.scrollWidth + " " + d.documentElement.scrollHeight + " "
+  + [...wide, "labels " + Math.floor(Math.min(...labels))].join(",");
 document.body.append(out); }};</script>"""
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
@@ -49,6 +51,13 @@ def test_nothing_scrolls_sideways(width: int, tmp_path: Path) -> None:
     wide, high, beyond = look(html.render(items), width, tmp_path)
     assert high > 3000, "the page was laid out"
     assert wide <= width, f"the page is {wide} pixels wide at {width}: {beyond}"
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_marks_leave_room_for_names(width: int, tmp_path: Path) -> None:
+    wide, _, said = look(html.render([made_up.noisy()]), width, tmp_path)
+    assert wide <= width, said
+    assert int(said.rpartition("labels ")[2]) >= 120, said
 
 
 def test_the_test_sees_what_sticks_out(tmp_path: Path) -> None:

@@ -89,7 +89,8 @@ def ratios(m: Measurement) -> list[Row]:
         rows.append(Row("all workloads", "to the honest baseline of each", m.ratio, m.answer, m.noise, whole=True))
     for w in timed:
         assert w.figure is not None
-        rows += figure_rows(w.figure, words.dims(w.dims) or w.name, void=m.answer == "refused")
+        name = (words.dims(w.dims) or w.name) + (" (hidden)" if w.kind == "hidden" else "")
+        rows += figure_rows(w.figure, name, void=m.answer == "refused")
     return rows
 
 

@@ -145,7 +145,8 @@ def refused(m: Measurement) -> list[Refused]:
         made += [Refused("refused", name, r) for r in w.refusals if r not in m.refusals]
         for f in w.figures:
             state = f"{name}, {f.cache}, {f.launch}"
-            made += [Refused("noisy", f"{state}, {r.baseline}", r.reason) for r in f.ratios if r.answer == "too noisy"]
+            if loud := [f"against {r.baseline}, {r.reason}" for r in f.ratios if r.answer == "too noisy"]:
+                made.append(Refused("noisy", state, "; ".join(loud)))
             if f.answer == "refused" and f.reason and f.reason not in (*m.refusals, *w.refusals):
                 made.append(Refused("refused", state, f.reason))
     disturbed = sum(a.disturbed for w in m.workloads for f in w.figures for a in f.arms)
