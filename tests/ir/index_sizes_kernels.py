@@ -206,3 +206,11 @@ def grouped_wrongly(c_ptr, m, n, TILE: tl.constexpr, GROUP: tl.constexpr):
     rows = ((first + (pid % per_group) % height).to(tl.int64) * TILE + tl.arange(0, TILE))[:, None]
     cols = (((pid % per_group) // GROUP).to(tl.int64) * TILE + tl.arange(0, TILE))[None, :]
     tl.store(c_ptr + rows * n + cols, tl.zeros((TILE, TILE), tl.float32), mask=(rows < m) & (cols < n))
+
+
+@triton.jit
+def sharing(c_ptr, n, programs, TILE: tl.constexpr):
+    """Each program takes every so-many-th tile; as many programs as the launcher likes."""
+    for tile in range(tl.program_id(0), tl.cdiv(n, TILE), programs):
+        at = tile * TILE + tl.arange(0, TILE)
+        tl.store(c_ptr + at, tl.zeros((TILE,), tl.float32), mask=at < n)

@@ -191,3 +191,12 @@ def test_tiles_in_groups_are_written_once(kernel: Any, right: bool) -> None:
         assert proved(found) == (right or question == "bounds"), found
         if not right and question == "races":
             assert found["shown"] or "ran out of time" in found["left"][0]
+
+
+def test_a_step_that_is_the_size_of_the_grid() -> None:
+    """It is no step of 0: where a program runs, the grid is not empty."""
+    options = {"dims": {"N": [0, 1 << 20, 1, None], "P": [0, 132, 1, None]}, "grid": ["P"], "storages": [["4*N", "c"]]}
+    assert proved(asked("bounds", K.sharing, [0, "N", "P"], (101, 7), {"TILE": 32}, **options))
+    options["grid"] = ["P+1"]
+    found = asked("bounds", K.sharing, [0, "N", "P"], (101, 7), {"TILE": 32}, **options)
+    assert "a loop whose step or range isn't followed" in found["trouble"]

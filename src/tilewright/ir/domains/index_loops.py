@@ -47,6 +47,9 @@ class Loops:
     def never(self, condition: Any, shape: tuple[int, ...], *about: Any) -> bool:
         raise NotImplementedError
 
+    def from_zero(self, x: Num, shape: tuple[int, ...], least: int = 0) -> Num:
+        raise NotImplementedError
+
     def any_mask(self, op: Op, t: Type) -> Any:
         raise NotImplementedError
 
@@ -58,6 +61,8 @@ class Loops:
 
     def loop(self, op: Op, values: dict[int, Any]) -> list[Any]:
         low, high, step, *first = (values[o] for o in op.operands)
+        if isinstance(step, Num):
+            step = self.from_zero(step, (), 1)  # a step that is the grid's size, where a program runs at all
         if not all(isinstance(b, Num) for b in (low, high, step)) or step.low <= 0 or op.attrs.get("unsigned"):
             raise Beyond(f"a loop whose step or range isn't followed, at {op.loc}")
         room = sub(high, low)
