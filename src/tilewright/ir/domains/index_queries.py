@@ -23,8 +23,8 @@ from .index_polynomial import Term, divided, polynomial, product, shares, spread
 from .index_walk import SymbolicLaunch, Touch, Walker, in_tile, within_grid
 
 QUERY_MS = 400
-HARD_S = 6.0  # for what the solver doesn't settle in that time, once a question: a backstop to
-SEEDS, STEPS = 4, 3_000_000
+HARD_S = 8.0  # for what the solver doesn't settle in that time, once a question: a backstop to
+SEEDS, STEPS = 6, 3_000_000
 SMALLER_S = 1.5  # for a small counterexample, once there is one
 SMALL = (1 << 15, 1 << 18, 1 << 21)  # bytes of each storage in a counterexample, tried in turn
 
