@@ -90,6 +90,22 @@ def test_few_blocks_are_no_answer():
     assert "only 3 blocks" in found.reason
 
 
+@pytest.mark.parametrize(("twin", "why"), [(None, "could not be opened a second time"), ("wrong", "its output was wrong"),
+                                          ("short", "given up after 9 blocks")])  # fmt: skip
+def test_without_a_null_run_nothing_is_claimed(twin, why):
+    """Twice as fast, for all that is known: but nobody saw what the same kernel looks like beside itself."""
+    rng, given = numpy.random.default_rng(9), {"candidate": 1e-3, "eager": 2e-3}
+    if twin:
+        given["twin"] = lane("twin", 1e-3, rng, blocks=9 if twin == "short" else 14)
+        given["twin"].fault = "its output was wrong" if twin == "wrong" else ""
+    found, _ = figure(**given)
+    assert found.answer == "too noisy"
+    assert "no A/A run came together" in found.reason
+    assert why in found.reason
+    assert found.ratio("eager").answer == "too noisy"
+    assert figure(candidate=1e-3, eager=2e-3, twin=1e-3)[0].answer == "faster"
+
+
 def test_no_baseline_is_no_comparison():
     found, _ = figure(candidate=1e-3, twin=1e-3)
     assert found.answer == "refused"

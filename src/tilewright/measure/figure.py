@@ -48,8 +48,19 @@ def assemble(
         return figure(
             "refused", "no baseline is right and available, so there is nothing to compare with", (), null
         ), out
+    if null is None:
+        why = f"no A/A run came together, so nothing says what noise does here: {_absent(twin, out)}"
+        blind = [r.model_copy(update={"answer": "too noisy", "reason": why}) for r in ratios]
+        return figure("too noisy", why, blind), out
     best = next(r for r in ratios if r.baseline == honest(ratios))
     return figure(best.answer, best.reason, ratios, null), out
+
+
+def _absent(twin: Lane | None, out: dict[str, str]) -> str:
+    """Why the kernel was not timed beside itself."""
+    if twin is None:
+        return "the kernel could not be opened a second time"
+    return out.get(TWIN) or f"the second copy was given up after {len(twin.blocks)} blocks"
 
 
 def fault(lane: Lane, floor: Floor, protocol: Protocol, yardstick: Lane | None = None) -> str:
