@@ -54,7 +54,8 @@ def script() -> ModuleType:
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "DEVICES", ("cpu", "cuda", "host"))
+    """Checked on the CPU; timed with host memory in the device's place."""
+    monkeypatch.setattr(machine, "named", lambda device: "cpu" if device == "host" else device)
     monkeypatch.setattr(machine, "started", lambda kind, sandbox: machine.start("cpu", sandbox=sandbox))
     monkeypatch.setattr(cuda, "start", lambda sandbox="best": machine.Device("host", "host memory", (0, 0)))
 
@@ -113,6 +114,12 @@ def test_a_task_that_fails_is_told_and_the_next_one_begins(script: ModuleType, t
     made = json.loads((tmp_path / "s.json").read_text())
     assert [m["search"]["exit code"] for m in made["tasks"].values()] == [2, 2]
     assert all("failed" in m for m in made["tasks"].values())
+
+
+def test_a_kernel_that_bench_does_not_accept_has_no_ratio(script: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "b.json").write_text(json.dumps({"verdict": "reject", "reason": "values: off by one"}))
+    assert script.against(tmp_path / "b.json") == {"not measured": "the kernel is not accepted: values: off by one"}
+    assert "bench left no measurement" in script.against(tmp_path / "none.json")["not measured"]
 
 
 def test_what_is_not_installed_is_told(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,6 +130,8 @@ def against(file: Path) -> dict[str, Any]:
     if not file.exists():
         return {"not measured": "bench left no measurement; its exit code and words say why"}
     m = json.loads(file.read_text())
+    if "workloads" not in m:
+        return {"not measured": f"the kernel is not accepted: {m.get('reason', '')}"}
     same = {k: m.get(k) for k in ("answer", "reason", "protocol_version", "id")}
     by_workload = {}
     for w in m["workloads"]:

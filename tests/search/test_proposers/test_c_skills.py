@@ -59,7 +59,8 @@ def test_the_result_computes_what_the_example_did(name: str, tmp_path: Path) -> 
             for shape in SHAPES[skill.example[0]]:
                 want, got = run(text, tmp_path, *shape), run(changed, tmp_path, *shape)
                 exact = skill.keeps.startswith("every bit") and "another order" not in site.title
-                np.testing.assert_allclose(got, want, rtol=0 if exact else 3e-6, atol=0 if exact else 1e-7)
+                loose = 1e-6 * float(np.abs(want).max())  # sums that cancel
+                np.testing.assert_allclose(got, want, rtol=0 if exact else 3e-6, atol=0 if exact else loose)
 
 
 def some(text: str) -> list[dict[str, int]]:
@@ -134,6 +135,13 @@ REFUSED = [
     ("c-lanes", "int s = 0; @J s += x[j] > 0; y[0] = s;", "not a local float"),
     ("c-lanes", "float s = 0; for (int64_t j = 0; j < N; j += 3) s += x[j]; y[0] = s;", "does not step by one"),
     ("c-lanes", "float s = 0; for (int64_t j = 0; j < 8; j++) s += x[j]; y[0] = s;", "the loop is short"),
+    ("c-split-k", "float s = 0; @J s += x[j]; y[0] = s;", "no product of two elements"),
+    ("c-split-k", "float s = 0; @J s += 2 * x[j]; y[0] = s;", "no product of two elements"),
+    ("c-split-k", "float s = 0; @J s += x[j] * x[0]; y[0] = s;", "a factor does not depend on 'j'"),
+    ("c-split-k", "float s = 0; for (int64_t j = 1; j < N; j++) s += x[j] * x[j]; y[0] = s;", "does not begin at 0"),
+    ("c-split-k", "float s = 0; for (int64_t j = 0; j < N; j += 2) s += x[j] * x[j]; y[0] = s;", "does not step by one"),
+    ("c-split-k", "float s = 0; for (int64_t j = 0; j < 8; j++) s += x[j] * x[j]; y[0] = s;", "the loop is short"),
+    ("c-split-k", "int s = 0; @J s += x[j] * x[j]; y[0] = s;", "not a local float"),
     ("c-ivdep", "for (int64_t j = 1; j < N; j++) y[j] = y[j - 1] + x[j];", "also used at another place"),
     ("c-ivdep", "@J y[0] += x[j];", "meets in one element"),
     ("c-unroll", "for (int64_t j = N; j > 0; j--) y[j - 1] = 1;", "not by '<'"),

@@ -102,14 +102,36 @@ REFUSED = [
     ("t-swizzle", MATMUL, "j = tl.program_id(1)", "j = tl.program_id(1) + 1", "inside a larger expression"),
     ("t-swizzle", MATMUL, "j = tl.program_id(1)", "j = tl.program_id(2)", "other places"),
     ("t-swizzle", MATMUL, "    rows =", "    n = tl.num_programs(0)\n    rows =", "orders its tiles itself"),
+    ("t-swizzle", MATMUL, "    j = tl.program_id(1)", "    more = 1\n    j = tl.program_id(1)", "one right after the other"),
     ("t-evict", SOFTMAX, "other=0.0)", 'other=0.0, eviction_policy="evict_last")', "its policy already"),
     ("t-launch", SOFTMAX, "BLOCK=64)", "BLOCK=64, num_warps=8)", "names its options already"),
+    ("t-evict", SOFTMAX, "tl.load(x_ptr", "tl.load(tl.multiple_of(x_ptr, 8)", "points into is not clear"),
+    ("t-launch", SOFTMAX, "    return y", "    _softmax[(M,)](x, y, N, BLOCK=64)\n    return y", "launched at 2 places"),
     ("t-launch", SOFTMAX, "@triton.jit", "@triton.autotune(configs=[], key=[])\n@triton.jit", "configured elsewhere"),
     ("t-epilogue", ADD, "    return torch.relu(z)", "    z += 1\n    return torch.relu(z)", "used for more"),
     ("t-epilogue", ADD, "    return torch.relu(z)", "    w = z * 2\n    return torch.relu(z)", "used for more"),
     ("t-epilogue", ADD, "torch.empty_like(x)", "torch.ones_like(x)", "not a fresh, empty tensor"),
     ("t-epilogue", ADD, "mask=at < N)\n\n", "mask=at < N)\n    tl.store(z_ptr + at, x, mask=at < 1)\n\n", "exactly once"),
 ]  # fmt: skip
+
+PLUS, STORE = "        total += ", "    tl.store(c_ptr + rows * N + cols, total, "
+SPLIT = [
+    ("range(0, K, BK)", "range(BK, K, BK)", "bounds are not plain"),
+    ("total += tl.dot", "total += total * tl.dot", "'total' goes from one round"),
+    (PLUS, "        a = a + last\n        last = a\n" + PLUS, "'last' goes from one round"),
+    (PLUS, "        if start > 3:\n            b = b * 2\n" + PLUS, "more than assign and add: 'if start > 3:'"),
+    (STORE, STORE.replace("total", "tl.maximum(total, 0.0)"), "more than 'total' itself is stored"),
+    (STORE, STORE.replace("total", "total.to(tl.float16)"), "more than 'total' itself is stored"),
+    (STORE, "    total = total + 1.0\n" + STORE, "added to in more than one place"),
+    (STORE, STORE.replace("rows * N", "start"), "used after the loop"),
+    (STORE, STORE + "total)\n" + STORE, "stores more than its sum"),
+    ("a_ptr + rows * K", "c_ptr + rows * K", "read as well"),
+    ("triton.cdiv(N, 16))]", "triton.cdiv(N, 16), 2)]", "not a plain one"),
+    ("torch.empty(", "torch.ones(", "not a fresh, empty tensor"),
+    ("    return c", "    return c + 1", "not a fresh, empty tensor"),
+    ("@triton.jit", "@triton.autotune(configs=[], key=[])\n@triton.jit", "configured elsewhere"),
+]  # fmt: skip
+REFUSED += [("t-split-k", MATMUL, *row) for row in SPLIT]
 
 
 @pytest.mark.parametrize(("name", "text", "old", "new", "words"), REFUSED, ids=[f"{r[0]}: {r[4]}" for r in REFUSED])
