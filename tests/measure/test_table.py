@@ -1,8 +1,10 @@
 """What a measurement looks like in the terminal, and how workloads become one answer."""
 
+import inspect
+
 import pytest
 
-from tilewright.measure import conclude
+from tilewright.measure import conclude, decide
 from tilewright.measure.protocol import PROTOCOL
 from tilewright.measure.record import (
     Arm,
@@ -16,6 +18,7 @@ from tilewright.measure.record import (
     Transfer,
     WorkloadResult,
 )
+from tilewright.measure.stage import Stage
 from tilewright.report import bench_table
 
 
@@ -105,3 +108,24 @@ def test_the_record_reads_back(measurement):
     assert Measurement.model_validate_json(measurement.model_dump_json()) == measurement
     assert not measurement.void
     assert measurement.model_copy(update={"answer": "too noisy"}).void
+
+
+@pytest.mark.parametrize("why", decide.WRONG)
+def test_a_kernel_that_is_wrong_in_another_state_is_refused(why):
+    """Right and faster when launched, wrong when replayed from a graph: that is no gain."""
+    good = workload()
+    replayed = good.figures[0].model_copy(update={"launch": "graph", "ratios": (), "answer": "refused",
+                                                  "reason": f"{why}: out[0] is 1"})  # fmt: skip
+    bad = good.model_copy(update={"figures": (*good.figures, replayed)})
+    answer, reason = decide.overall([good, bad], near(1.5), 0.03, PROTOCOL)
+    assert answer == "refused"
+    assert reason == f"M=8, warm cache, graph launch: {why}: out[0] is 1"
+    closed = replayed.model_copy(update={"reason": "the kernel's call can't be captured as a CUDA graph"})
+    other = good.model_copy(update={"figures": (*good.figures, closed)})
+    assert decide.overall([good, other], near(1.5), 0.03, PROTOCOL)[0] == "faster", "not to be timed so is no fault"
+
+
+def test_the_judge_speaks_as_the_rule_listens():
+    said = inspect.getsource(Stage.judge)
+    for begins in decide.WRONG:
+        assert begins in said

@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from .protocol import Protocol
 from .record import Answer, Figure, Floor, Interval, Ratio, WorkloadResult
 
+WRONG = ("the output of a timed call is wrong", "a timed call changed its input")
+"""How the judge of timed calls begins (``Stage.judge``)."""
+
 
 def noise_band(null: Interval | None, protocol: Protocol) -> float:
     """Half the width of the band around 1 in which nothing is claimed."""
@@ -53,6 +56,8 @@ def overall(
     results: Sequence[WorkloadResult], ratio: Interval | None, noise: float, protocol: Protocol
 ) -> tuple[Answer, str]:
     """The answer over all workloads: refusals and noise first, then the geometric mean; losses are named."""
+    if why := wrong_elsewhere(results):
+        return "refused", why
     for wanted in ("refused", "too noisy"):
         bad = [r for r in results if r.answer == wanted]
         if bad:
@@ -62,6 +67,16 @@ def overall(
     found, why = answer(ratio, 0.0, noise, protocol)
     lost = [r.name for r in results if r.answer == "slower"]
     return found, why + (f"; slower on {', '.join(lost)}" if lost and found != "slower" else "")
+
+
+def wrong_elsewhere(results: Sequence[WorkloadResult]) -> str:
+    """Where the kernel was wrong in a state that does not decide (cold, or replayed from a graph); empty if nowhere. A
+    state in which it can't be timed is no fault, one in which it computes something else is."""
+    for r in results:
+        for f in r.figures[1:]:
+            if f.answer == "refused" and f.reason.startswith(WRONG):
+                return f"{r.name}, {f.cache} cache, {f.launch} launch: {f.reason}"
+    return ""
 
 
 def honest(ratios: Sequence[Ratio]) -> str:
