@@ -28,8 +28,9 @@ def misfit(source: str, context: Context) -> str:
 
 
 def _asked(kernel: str, problem: str) -> str:
+    source = read(kernel)  # first: what can't be read opens no child
     sheet, session = open_task(problem)
-    exam = Examination(sheet, read(kernel), session, seed=0)
+    exam = Examination(sheet, source, session, seed=0)
     try:
         outcome = exam.run(exam.make(Recipe(exam.workload(), seed=exam.seed_for("misfit"))), binary=True)
         if outcome.trouble is not None or outcome.tuned:
