@@ -24,7 +24,7 @@ Dims = dict[str, int]
 
 SMALL = 1 << 16
 LARGE = 1 << 20
-AFFORDABLE = 16 << 20  # bytes of a workload's inputs and outputs
+AFFORDABLE = 8 << 20  # bytes of a workload's inputs and outputs
 OPERATIONS = 4_000_000_000
 GRID_AXIS = 65535
 SEVERAL = 9
