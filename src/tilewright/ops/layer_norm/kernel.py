@@ -40,7 +40,7 @@ def _rows(x_ptr, w_ptr, b_ptr, y_ptr, stat_ptr, M, N, eps: tl.float64, sxm, sxn,
     x = tl.load(x_ptr + row * sxm + cols * sxn, mask=inside, other=0.0).to(ACC)
     mean = tl.sum(x, axis=1)[:, None] / N
     centred = tl.where(inside, x - mean, 0.0)
-    scale = tl.rsqrt(tl.sum(centred * centred, axis=1)[:, None] / N + eps.to(ACC))
+    scale = tl.rsqrt(tl.sum(centred * centred, axis=1)[:, None] / N + tl.cast(eps, ACC))
     tl.store(stat_ptr + row * 2, mean, mask=row < M)
     tl.store(stat_ptr + row * 2 + 1, scale, mask=row < M)
     y = _placed(centred * scale, w_ptr, b_ptr, cols, N, sw, sb, WEIGHT, BIAS)
@@ -76,7 +76,7 @@ def _scaled(x_ptr, w_ptr, b_ptr, y_ptr, stat_ptr, part_ptr, N, pieces, eps: tl.f
     squares = tl.load(part_ptr + (row * pieces + every) * 2 + 1, mask=held, other=0.0)
     mean = tl.sum(count * means, axis=0) / N
     apart = tl.where(held, means - mean, 0.0)
-    scale = tl.rsqrt(tl.sum(squares + count * apart * apart, axis=0) / N + eps.to(ACC))
+    scale = tl.rsqrt(tl.sum(squares + count * apart * apart, axis=0) / N + tl.cast(eps, ACC))
     tl.store(stat_ptr + row * 2, mean, mask=piece == 0)
     tl.store(stat_ptr + row * 2 + 1, scale, mask=piece == 0)
     cols = piece * PIECE + tl.arange(0, PIECE)

@@ -20,7 +20,7 @@ WARPS_AT_WORK = 132 * 16
 
 @triton.jit
 def _gain(w_ptr, cols, N, offset, sw, ACC: tl.constexpr):
-    return tl.load(w_ptr + cols * sw, mask=cols < N, other=0.0).to(ACC) + offset.to(ACC)
+    return tl.load(w_ptr + cols * sw, mask=cols < N, other=0.0).to(ACC) + tl.cast(offset, ACC)
 
 
 @triton.jit
@@ -37,7 +37,7 @@ def _rows(x_ptr, add_ptr, w_ptr, y_ptr, h_ptr, scale_ptr, M, N, eps: tl.float64,
         rounded = h.to(h_ptr.dtype.element_ty)
         tl.store(h_ptr + row * N + cols, rounded, mask=inside)
         h = rounded.to(ACC)
-    scale = tl.rsqrt(tl.sum(h * h, axis=1) / N + eps.to(ACC))[:, None]
+    scale = tl.rsqrt(tl.sum(h * h, axis=1) / N + tl.cast(eps, ACC))[:, None]
     tl.store(scale_ptr + row, scale, mask=row < M)
     y = h * scale
     if WEIGHT:
@@ -71,7 +71,7 @@ def _scaled(h_ptr, w_ptr, y_ptr, scale_ptr, part_ptr, N, pieces, eps: tl.float64
     row, piece = program // pieces, program % pieces
     every = tl.arange(0, PIECES)
     total = tl.sum(tl.load(part_ptr + row * pieces + every, mask=every < pieces, other=0.0), axis=0)
-    scale = tl.rsqrt(total / N + eps.to(ACC))
+    scale = tl.rsqrt(total / N + tl.cast(eps, ACC))
     tl.store(scale_ptr + row, scale, mask=piece == 0)
     cols = piece * PIECE + tl.arange(0, PIECE)
     inside = cols < N
