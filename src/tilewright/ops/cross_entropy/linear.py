@@ -12,7 +12,7 @@ import triton
 try:
     from . import kernel as rows
 except ImportError:  # read as a file, as tilewright check does
-    import kernel as rows
+    import kernel as rows  # type: ignore[no-redef]
 
 CHUNK = 256
 
@@ -102,7 +102,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, target, bias, class_weight, *options):
         wanted = (ctx.needs_input_grad[0], ctx.needs_input_grad[1], ctx.needs_input_grad[3])
-        loss, *sums = forward(x, weight, target, bias, class_weight, *options, wanted)
+        whole = (bias, class_weight, *options, wanted)
+        loss, *sums = forward(x, weight, target, *whole)
         ctx.save_for_backward(x, weight, target, bias, class_weight, *sums)
         ctx.options, ctx.wanted = options, wanted
         return loss
@@ -112,7 +113,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def backward(ctx, upstream):
         *given, dx, dw, db = ctx.saved_tensors
         if ctx.options[-1] == "none":
-            found = again(upstream, *given, *ctx.options[:-1], ctx.wanted)
+            whole = (*given, *ctx.options[:-1], ctx.wanted)
+            found = again(upstream, *whole)
         else:
             found = [upstream * g for g in (dx, dw, db)]
         likes = (given[0], given[1], given[3])

@@ -32,15 +32,16 @@ def options(op: str, label_smoothing: float, z_loss: float, softcap: float, redu
         raise a.wrong(op, "reduction", repr(reduction), " or ".join(map(repr, REDUCTIONS)), "choose one of them")
 
 
-def classes(op: str, logits: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, count: int) -> None:
+def classes(op: str, like: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, count: int,
+            name: str = "weight") -> None:  # fmt: skip
     """Targets and class weights of ``count`` classes."""
     if target.dtype != torch.int64:
         raise a.wrong(op, "target", f"a tensor of {a.short(target.dtype)}", "int64 (classes)", "target.long()")
-    a.same_device(op, "target", target, logits, "logits")
-    a.same_device(op, "weight", weight, logits, "logits")
+    a.same_device(op, "target", target, like, "the input")
+    a.same_device(op, name, weight, like, "the input")
     if weight is not None:
-        a.floating(op, "weight", weight, DTYPES)
-        a.shape(op, "weight", weight, (count,), "one for each class")
+        a.floating(op, name, weight, DTYPES)
+        a.shape(op, name, weight, (count,), "one for each class")
 
 
 def check(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 
@@ -16,10 +18,13 @@ def linear_cross_entropy(
     z_loss: float = 0.0,
     softcap: float = 0.0,
     reduction: str = "mean",
+    wanted: Sequence[bool] = (),
 ) -> torch.Tensor:
-    """Cross entropy of ``x @ weight.T + bias``: each row's, or their sum or mean by the weights of the targets."""
+    """Cross entropy of ``x @ weight.T + bias``: each row's, or their sum or mean by the weights of the targets. ``wanted``
+    says which gradients a kernel is to form beside the loss, and changes nothing here."""
     wide = torch.promote_types(x.dtype, torch.float32)
-    logits = torch.nn.functional.linear(x, weight, bias).to(wide)
+    with torch.autocast(x.device.type, enabled=False):  # logits keep the dtype of x
+        logits = torch.nn.functional.linear(x, weight, bias).to(wide)
     if softcap:
         logits = softcap * torch.tanh(logits / softcap)
     live = target != ignore_index
