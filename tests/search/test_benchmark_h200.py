@@ -81,7 +81,7 @@ def test_a_plain_kernel_is_accepted_at_both_ends_of_its_space(name: str, tmp_pat
 
 def arguments(tmp_path: Path, *more: str) -> list[str]:
     return ["--device", "host", "--work", str(tmp_path / "work"), "--out", str(tmp_path / "s.json"),
-            "--kernels", str(tmp_path), "--problems", str(tmp_path), "--budget", "1trials", *more]  # fmt: skip
+            "--kernels", str(tmp_path), "--problems", str(tmp_path), "--budget", "1trials,120s", *more]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -93,8 +93,8 @@ def test_from_a_search_to_a_ratio(script: ModuleType, host: None, tmp_path: Path
     made = json.loads((tmp_path / "s.json").read_text())
     found = made["tasks"]["relu"]
     assert found["search"]["exit code"] == 0
-    assert (found["trials"], found["start accepted"]) == (1, True), found
-    assert found["accepted"] + sum(found["failures"].values()) >= 1
+    assert found["start accepted"], found
+    assert found["trials"] in (0, 1), "none where a busy machine had no time for it"
     assert found["answer"] in ("faster", "no measurable gain")
     assert found["bench"]["exit code"] in (0, 1, 3), found["bench"]
     assert "ratio to torch.compile" in found or found["not measured"]

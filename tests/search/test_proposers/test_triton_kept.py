@@ -18,7 +18,7 @@ SKILLS = {s.name: s for s in all_skills("triton")}
 CHAINS = {
     "softmax_triton.py": ("t-unmask", "t-persistent", "t-launch", "t-evict"),
     "scaled_triton.py": ("t-exp2", "t-launch", "t-evict"),
-    "matmul_triton.py": ("t-split-k", "t-swizzle", "t-launch", "t-evict"),
+    "matmul_triton.py": ("t-swizzle", "t-split-k", "t-launch", "t-evict"),
     "add_triton.py": ("t-epilogue", "t-launch", "t-persistent", "t-evict"),
 }
 PROBLEMS = {"softmax_triton.py": "row_softmax.py", "scaled_triton.py": "scaled_softmax.py", "matmul_triton.py": "matmul.py",

@@ -146,3 +146,22 @@ def test_it_refuses_where_its_conditions_do_not_hold(name: str, text: str, old: 
 def test_a_file_that_can_not_be_parsed_is_refused_as_a_whole() -> None:
     for skill in SKILLS.values():
         assert "can't be parsed" in skill.refusals("def f(:\n")[0].reason
+
+
+LINES = {"_softmax[(M,)](x, y, N, BLOCK=64)": "_softmax[(M,)](\n        x, y, N,\n        BLOCK=64,  # knob: 32 64\n    )",
+         "BM=16, BN=16, BK=16)": "BM=16, BN=16,\n            BK=16  # knob: 16 32\n        )"}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["t-launch", "t-persistent", "t-split-k"])
+@pytest.mark.parametrize("text", [SOFTMAX, MATMUL], ids=["softmax", "matmul"])
+def test_a_launch_whose_arguments_have_lines_and_comments_keeps_them(name: str, text: str) -> None:
+    """What is added stands neither in a comment nor on the line of a declared parameter."""
+    for old, new in LINES.items():
+        text = text.replace(old, new)
+    before = {k.name: k.choices for k in read(text, "triton").knobs}
+    assert len(before) == 1
+    for site in SKILLS[name].sites(text):
+        ast.parse(site.text)
+        after = {k.name: k.choices for k in read(site.text, "triton").knobs}
+        assert before.items() <= after.items()
+        assert len(after) > len(before)

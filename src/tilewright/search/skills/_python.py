@@ -124,6 +124,16 @@ def assigned(function: ast.AST, name: str) -> list[ast.stmt]:
     return out
 
 
+def added(module: Module, call: ast.Call, text: str) -> tuple[int, int, str]:
+    """Edit that gives a call one more keyword argument, after its positional ones: what stands behind may have a line and
+    a comment of its own, as declared parameters do."""
+    if call.args:
+        at = module.span(call.args[-1])[1]
+        return at, at, f", {text}"
+    at = module.text.index("(", module.span(call.func)[1]) + 1
+    return at, at, text + (", " if call.keywords else "")
+
+
 def without(module: Module, call: ast.Call, *names: str) -> list[tuple[int, int, str]]:
     """Edits that take keyword arguments out of a call."""
     edits = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ._python import Module, TritonSkill, calls, keyword
+from ._python import Module, TritonSkill, added, calls, keyword
 from ._skill import Found, Refusal, Site
 
 
@@ -37,10 +37,8 @@ class Evict(TritonSkill):
         edits = []
         for many in groups.values():
             for c in many:
-                end = module.span(c)[1] - 1
                 policy = "evict_first" if c is many[-1] else "evict_last"
-                comma = "" if module.text[:end].rstrip().endswith((",", "(")) else ", "
-                edits.append((end, end, f'{comma}eviction_policy="{policy}"'))
+                edits.append(added(module, c, f'eviction_policy="{policy}"'))
         yield Site(function.lineno, f"eviction hints on {len(edits)} loads", module.edit(*edits))
 
 

@@ -36,12 +36,19 @@ class Launch(TritonSkill):
         elif named & set(OPTIONS):
             yield Refusal(call.lineno, "the launch names its options already")
         else:
-            start, end = module.span(call)
-            pad = " " * (call.col_offset + 4)
-            body = module.text[start : end - 1].rstrip()
-            text = body + ("" if body.endswith((",", "(")) else ",") + "".join(
-                f"\n{pad}{n}={v}" for n, v in OPTIONS.items()) + "\n" + " " * call.col_offset + ")"  # fmt: skip
-            yield Site(call.lineno, "warps and stages as parameters", module.edit((start, end, text)))
+            yield Site(call.lineno, "warps and stages as parameters", _named(module, call))
+
+
+def _named(module: Module, call: ast.Call) -> str:
+    """The options on lines of their own, after what the call is given; comments there stay where they are."""
+    close = module.span(call)[1] - 1
+    given = [*call.args, *(k.value for k in call.keywords)]
+    last = max((module.span(a)[1] for a in given), default=close)
+    tail = module.text[last:close]
+    comma = "" if not given or "," in tail.partition("#")[0] else ","
+    pad = "\n" + " " * (call.col_offset + 4)
+    lines = "".join(f"{pad}{n}={v}" for n, v in OPTIONS.items()) + "\n" + " " * call.col_offset
+    return module.edit((last, close, comma + tail.rstrip() + lines))
 
 
 SKILL = Launch()

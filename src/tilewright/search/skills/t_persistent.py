@@ -9,7 +9,7 @@ import ast
 import textwrap
 from collections.abc import Iterator
 
-from ._python import Module, TritonSkill, calls, program_ids
+from ._python import Module, TritonSkill, added, calls, program_ids
 from ._skill import Found, Refusal, Site
 
 
@@ -92,12 +92,10 @@ def _looped(module: Module, function: ast.FunctionDef, call: ast.Call) -> str:
     grid = _tiles(launch)
     assert grid is not None
     g0, g1 = module.span(grid)
-    close = module.span(launch)[1] - 1
-    comma = "" if module.text[:close].rstrip().endswith((",", "(")) else ", "
     return module.edit(
         (module.top(), module.top(), f"{programs} = 264  # knob: 132 264 528 1056\n\n\n"), (at, at, new),
         (start, end, loop + inner), (g0, g1, f"min({module.src(grid)}, {programs})"),
-        (close, close, f"{comma}{tiles}={module.src(grid)}"),
+        added(module, launch, f"{tiles}={module.src(grid)}"),
     )  # fmt: skip
 
 

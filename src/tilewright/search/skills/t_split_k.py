@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ._python import Module, TritonSkill, assigned, calls, program_ids, tl
+from ._python import Module, TritonSkill, added, assigned, calls, program_ids, tl
 from ._skill import Found, Refusal, Site
 from .t_epilogue import _empty
 from .t_evict import base
@@ -177,8 +177,6 @@ def _split(module: Module, function: ast.FunctionDef, s: Sum, name: str, launch:
     at = module.span(last)[1]
     top, start = module.top(), module.lines_of(s.loop, s.loop)[0]
     g = module.span(grid.elts[-1])[1]
-    close = module.span(launch)[1] - 1
-    comma = "" if module.text[:close].rstrip().endswith((",", "(")) else ", "
     here, end = module.lines_of(statement, statement)
     indent = " " * statement.col_offset
     given = next(a for a in launch.args if isinstance(a, ast.Name) and a.id == name)
@@ -189,7 +187,7 @@ def _split(module: Module, function: ast.FunctionDef, s: Sum, name: str, launch:
         (start, start, f"{pad}{part} = tl.program_id({axis})\n"), (*module.span(s.loop.iter), blocks),
         (*module.span(pointer), f"{module.src(pointer)} + {part}.to(tl.int64) * {size}"),
         (here, here, f"{indent}{parts} = torch.empty({shape})\n"), (g, g, f", {splits}"), (*module.span(given), parts),
-        (close, close, f"{comma}{size}={name}.numel()"), (end, end, f"{indent}{name} = {parts}.sum(0).to({name}.dtype)\n"),
+        added(module, launch, f"{size}={name}.numel()"), (end, end, f"{indent}{name} = {parts}.sum(0).to({name}.dtype)\n"),
     )  # fmt: skip
 
 
