@@ -156,6 +156,10 @@ def test_the_noise_band_says_what_it_is_made_of() -> None:
     assert noise.of_figure(alone) == f"band ±3.0%: {least}; no A/A run came together"
     page = text(html.render([wide]))
     assert "Noise band ±12.0%: as far as A/A reaches." in page
+    page = text(html.render([made_up.faster()]))
+    first = page[page.index("Ratio to compile, block by block") :]
+    assert first.index("Noise band") < first.index("Other states"), "the deciding state's stands with it"
+    assert page.count("Noise band ±3.0%") == 3 * 3, "three workloads, in three states each"
     assert f"below this nothing is called a gain: {least}" in text(html.render([made_up.faster()]))
 
 
@@ -178,6 +182,16 @@ def test_the_forest_puts_one_where_one_is() -> None:
     assert places[0] < places[1] < places[2]
     assert places[1] == pytest.approx(one, abs=0.01)
     assert one - places[0] == pytest.approx(places[2] - one, abs=0.02), "twice and half are equally far on a log scale"
+
+
+def test_the_band_is_the_one_that_decides() -> None:
+    """``slower`` begins below 1 / (1 + noise): the band reaches as far on either side of 1 on a logarithmic scale."""
+    from tilewright.report.html.forest import Row, forest
+
+    track = forest([Row("a", "", made_up.interval([1.0]), "", 0.5)]).rows[0][1]
+    x, width = (float(v) for v in re.search(r'<rect x="([\d.]+)%" width="([\d.]+)%"', track).groups())  # type: ignore[union-attr]
+    one = float(re.search(r'x1="([\d.]+)%"[^>]*class="one"', track)[1])  # type: ignore[index]
+    assert one - x == pytest.approx(width / 2, abs=0.02)
 
 
 def test_foreign_words_are_shown_and_not_run() -> None:

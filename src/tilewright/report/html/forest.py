@@ -63,7 +63,7 @@ def forest(rows: Sequence[Row]) -> Forest:
 
 def _track(row: Row, scale: draw.Scale, ticks: Sequence[float]) -> Markup:
     low, mid, high = (scale.at(v) for v in (row.ratio.low, row.ratio.median, row.ratio.high))
-    parts = [draw.band(scale.at(1 - row.noise), scale.at(1 + row.noise), "noise")]
+    parts = [draw.band(scale.at(1 / (1 + row.noise)), scale.at(1 + row.noise), "noise")]
     parts += [draw.line(scale.at(t), 0, scale.at(t), 100, "one" if t == 1 else "grid") for t in ticks]
     weight = "strong" if row.honest or row.whole else "faint"
     line, fill = ("void ", "hollow") if row.mark else ("", "full")

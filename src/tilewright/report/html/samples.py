@@ -94,8 +94,9 @@ def course(figure: Figure) -> Markup | None:
     ratio = figure.ratio()
     if len(ratios) < 2 or ratio is None:
         return None
-    ys = draw.around([*ratios, 1 - figure.noise, 1 + figure.noise], log=True, down=True)
-    parts = [draw.band(0, 100, "noise", ys.at(1 + figure.noise), ys.at(1 - figure.noise) - ys.at(1 + figure.noise))]
+    low, high = 1 / (1 + figure.noise), 1 + figure.noise
+    ys = draw.around([*ratios, low, high], log=True, down=True)
+    parts = [draw.band(0, 100, "noise", ys.at(high), ys.at(low) - ys.at(high))]
     for t in draw.ratio_ticks(ys, 4):
         parts += [draw.line(0, ys.at(t), 100, ys.at(t), "one" if t == 1 else "grid"),
                   draw.text(0, ys.at(t), f"{t:g}×", "tick", "end", dx=-7, dy=4)]  # fmt: skip
