@@ -119,6 +119,18 @@ def test_a_task_that_fails_is_told_and_the_next_one_begins(script: ModuleType, t
 def test_a_kernel_that_bench_does_not_accept_has_no_ratio(script: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text(json.dumps({"verdict": "reject", "reason": "values: off by one"}))
     assert script.against(tmp_path / "b.json") == {"not measured": "the kernel is not accepted: values: off by one"}
+    measured = {
+        "answer": "too noisy",
+        "reason": "a busy machine",
+        "workloads": [],
+        "ratio": {"median": 2, "low": 1, "high": 3},
+    }
+    (tmp_path / "b.json").write_text(json.dumps(measured))
+    found = script.against(tmp_path / "b.json")
+    assert "ratio to torch.compile" not in found, "what is too noisy claims nothing"
+    assert found["not measured"] == "too noisy: a busy machine"
+    (tmp_path / "b.json").write_text(json.dumps({**measured, "answer": "slower"}))
+    assert script.against(tmp_path / "b.json")["ratio to torch.compile"] == {"median": 2, "low": 1, "high": 3}
     assert "bench left no measurement" in script.against(tmp_path / "none.json")["not measured"]
 
 

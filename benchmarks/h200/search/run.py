@@ -140,11 +140,10 @@ def against(file: Path) -> dict[str, Any]:
                 if "compile" in r["baseline"]:
                     by_workload[f"{w['name']}, {f['cache']}, {f['launch']}"] = r["interval"]
     found: dict[str, Any] = {"bench says": same, "by workload": by_workload}
-    if m.get("ratio"):
-        found["ratio to torch.compile"] = {k: m["ratio"][k] for k in ("median", "low", "high")}
-    else:
-        found["not measured"] = m.get("reason", "")
-    return found
+    ratio = {k: m["ratio"][k] for k in ("median", "low", "high")} if m.get("ratio") else None
+    if ratio is not None and m["answer"] in ("faster", "slower", "no measurable gain"):
+        return found | {"ratio to torch.compile": ratio}
+    return found | {"not measured": f"{m['answer']}: {m.get('reason', '')}", "ratio, which claims nothing": ratio}
 
 
 def told(m: dict[str, Any]) -> str:
