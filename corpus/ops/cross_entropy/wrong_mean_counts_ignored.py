@@ -254,14 +254,13 @@ def forward(logits, target, weight, ignore_index, label_smoothing, z_loss, softc
     return losses, stats, divisor
 
 
-def backward(
-    upstream, logits, target, weight, stats, divisor, ignore_index, label_smoothing, z_loss, softcap, reduction
-):
-    """Gradient of the logits, contiguous; the logits stay as they are."""
+def backward(upstream, logits, target, weight, stats, divisor, ignore_index, label_smoothing, z_loss, softcap, reduction,
+             dtype=None):  # fmt: skip
+    """Gradient of the logits, contiguous, of their dtype or ``dtype``; the logits stay as they are."""
     x, t = rows(logits, 1), rows(target, 0)
     _, length, V = x.shape
     M = t.numel()
-    gradient = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
+    gradient = torch.empty(logits.shape, dtype=dtype or logits.dtype, device=logits.device)
     block = min(triton.next_power_of_2(V), 4096)
     tall, pieces = max(1, min(64, 2048 // block)), triton.cdiv(V, PIECE)
     smooth = label_smoothing != 0
