@@ -92,6 +92,20 @@ def test_only_what_was_accepted_is_measured(kernelbench: Path, kernels: Path, bo
     assert done.exit_code == 1
 
 
+def test_an_attempt_is_not_listed_as_a_measurement(
+    kernelbench: Path, kernels: Path, book: str, referee: Referee
+) -> None:
+    def measure(entry: Entry, verdict: Verdict) -> Measured:
+        if entry.problem.name.startswith("level2"):
+            return Measured("too noisy", (), why="it varies", ids=("b" * 12,))
+        return timings(2.0)(entry, verdict)
+
+    done = go(kernelbench, kernels, book, referee, measure)
+    ids = {r["problem"]: r["ids"] for r in data(done, (1.0,))["methods"]["kernels"]["results"]}
+    assert (ids["level1/1_Relu"]["measurements"], ids["level1/1_Relu"]["attempts"]) == (["a" * 12], [])
+    assert (ids["level2/1_Relu"]["measurements"], ids["level2/1_Relu"]["attempts"]) == ([], ["b" * 12])
+
+
 def test_a_stopped_run_goes_on(kernelbench: Path, kernels: Path, book: str, referee: Referee) -> None:
     referee.words["level2/1_Relu"] = "stop"
     with pytest.raises(Stopped):

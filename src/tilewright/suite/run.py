@@ -28,8 +28,8 @@ Notice = Callable[[str, str, bool], None]
 
 @dataclass(frozen=True)
 class Measured:
-    """What a measurement of one kernel came to. ``ids`` are its records in the ledger; ``why`` says what kept it from
-    being measured, or why it was refused."""
+    """What a measurement of one kernel came to. ``ids`` are its records in the ledger (attempts, where it is too noisy or
+    refused); ``why`` says what kept it from being measured, or why it was refused."""
 
     answer: str = ""
     timings: tuple[Timing, ...] = ()
@@ -214,8 +214,8 @@ def data(done: Done, thresholds: Sequence[float]) -> dict[str, Any]:
 
 def _row(done: Done, method: str, r: Result) -> dict[str, Any]:
     o = next((o for o in done.outcomes if o.entry.method == method and o.entry.problem.name == r.problem), None)
-    ids = {
-        "verdict": o.verdict.id if o and o.verdict else "",
-        "measurements": list(o.measured.ids) if o and o.measured else [],
-    }
+    kept = list(o.measured.ids) if o and o.measured else []
+    void = o is not None and o.measured is not None and o.measured.answer in ("too noisy", "refused")
+    ids = {"verdict": o.verdict.id if o and o.verdict else "", "measurements": [] if void else kept,
+           "attempts": kept if void else []}  # fmt: skip
     return {**asdict(r), "kernel": str(o.entry.kernel) if o else "", **({"ids": ids} if o else {})}
