@@ -267,7 +267,7 @@ def _round_away(x: Tensor) -> Tensor:
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "rem": torch.fmod, "neg": torch.neg,
     "abs": torch.abs, "fma": _fma, "maxnum": torch.fmax, "minnum": torch.fmin, "maximum": torch.maximum,
-    "minimum": torch.minimum, "clamp": _clamp, "clamp_nan": _clamp_nan, "exp": torch.exp, "exp2": torch.exp2,
+    "minimum": torch.minimum, "clamp": _clamp, "clamp_nan": _clamp_nan, "exp": torch.exp, "exp2": _wide(torch.exp2),
     "log": torch.log, "log2": torch.log2, "log10": torch.log10, "log1p": torch.log1p, "expm1": torch.expm1,
     "sin": torch.sin, "cos": torch.cos, "tan": torch.tan, "asin": torch.asin, "acos": torch.acos, "atan": torch.atan,
     "sinh": torch.sinh, "cosh": torch.cosh, "tanh": torch.tanh, "asinh": torch.asinh, "acosh": torch.acosh,
