@@ -56,7 +56,7 @@ class ReferenceSession(Session):
 
     def run(self, inputs: Inputs, workload: Workload, **options: Any) -> Outcome:
         """The reference's result on ``inputs``. Options: ``state``, ``dtype`` ("float64": the oracle),
-        ``requires_grad``, ``cotangents``, ``seed``, ``observe``."""
+        ``requires_grad``, ``cotangents``, ``seed``, ``observe``, ``stray`` (``strayed.py``)."""
         return self.run_many([{"inputs": inputs, "workload": workload, **options}])[0]
 
     def check(self, inputs: Inputs, outcome: Outcome) -> tuple[bool | None, str]:
@@ -89,7 +89,7 @@ class ReferenceSession(Session):
         self, *, inputs: Inputs, workload: Workload, state: Mapping[str, torch.Tensor] | None = None,
         dtype: str | None = None, requires_grad: tuple[str, ...] = (),
         cotangents: Mapping[str, torch.Tensor] | None = None, seed: int = 0, observe: bool = False,
-        trace: bool = False, mutated: tuple[str, ...] = (),
+        trace: bool = False, mutated: tuple[str, ...] = (), stray: float = 0.0,
     ) -> tuple[dict[str, Any], list[Bundle]]:  # fmt: skip
         tensors, scalars = split(inputs)
         bundles = [Bundle.pack(tensors)]
@@ -108,6 +108,7 @@ class ReferenceSession(Session):
             "observe": observe,
             "trace": trace,
             "mutated": list(mutated),
+            "stray": stray,
         }
         return head, bundles
 

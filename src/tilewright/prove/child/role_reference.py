@@ -14,6 +14,7 @@ from ..trace import Trace
 from . import watch
 from .preload import seed
 from .role_kernel import _nothing, backward, overlap, plain, traced
+from .strayed import Strayed
 from .transport import Bundle
 
 
@@ -44,7 +45,7 @@ class Role:
 
     def on_reference(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
         """Run the reference. ``dtype`` "float64": the oracle (inputs come in float64). A second bundle holds the
-        state, a third the cotangents, if the head says so."""
+        state, a third the cotangents, if the head says so. ``stray``: see ``strayed.py``."""
         tensors = bundles[0].tensors(copy=True)
         rest = list(bundles[1:])
         state = rest.pop(0).tensors(copy=True) if head.get("has_state") else None
@@ -59,7 +60,8 @@ class Role:
         upstream = {f"grad of {n}": t for n, t in (cotangents or {}).items()}
         trace = Trace({**given, **upstream}) if head.get("trace") else None
         seen = watch.Watch(observe=head.get("observe", False))
-        with torch.set_grad_enabled(bool(wanted)), seen, trace or _nothing:
+        stray = Strayed(head["stray"]) if head.get("stray") else _nothing
+        with torch.set_grad_enabled(bool(wanted)), seen, trace or _nothing, stray:
             result = self.source.reference(inputs, Workload.model_validate(head["workload"]), state, dtype=dtype)
             structure, leaves = tree.flatten(result)
             if not leaves and not any(getattr(s, "mutated", False) for s in self.source.sheet.inputs.values()):
