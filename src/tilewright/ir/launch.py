@@ -97,7 +97,7 @@ def evaluate(
     outputs = {n: b.storage for b in buffers for n in b.names}
     return Result(outputs, memory.faults, memory.races, memory.uninitialised, memory.undefineds(), memory.writes(),
                   list(memory.accesses.values()), domain.ledger, count, len(ids), sequential, domain.name,
-                  synchronises=synchronises(program, evaluator.used))  # fmt: skip
+                  synchronises=synchronises(program, evaluator.used), unreleased=unreleased(program))  # fmt: skip
 
 
 def grid_of(grid: Any, named: dict[str, Any]) -> tuple[int, int, int]:
@@ -123,3 +123,21 @@ def waits(program: Program) -> bool:
 def synchronises(program: Program, used: set[int]) -> bool:
     """Whether programs may order themselves: an atomic's old value is used, as by locks, tickets and counters."""
     return any(op.name.startswith("tt.atomic") and any(r in used for r in op.results) for op in program.ops())
+
+
+def unreleased(program: Program) -> tuple[str, ...]:
+    """Lines of plain stores that every program makes after its last atomic: no atomic tells another program that they
+    are there. Stores under a condition are left out, since it may be an atomic's word that others are done."""
+    blocks = program.entry.body.blocks
+    if len(blocks) != 1:
+        return ()
+    ops = blocks[0].ops
+    last = max((i for i, op in enumerate(ops) if _orders(op)), default=len(ops))
+    return tuple(dict.fromkeys(op.loc for op in ops[last + 1 :] if op.name == "tt.store"))
+
+
+def _orders(op: Any) -> bool:
+    """Whether an operation is, holds or calls what may hold an atomic."""
+    return any(
+        o.name.startswith("tt.atomic") or o.name == "tt.call" for o in (op, *(o for r in op.regions for o in walk(r)))
+    )

@@ -132,7 +132,7 @@ class Result:
     """One launch evaluated. ``outputs`` maps each pointer argument's name to its storage after the launch (in the
     machine domain the same tensor that was passed, changed in place). ``sequential`` says that programs ran one after
     the other, because they wait for each other (locks); ``synchronises`` that an atomic's old value is used, by which
-    programs may order what they do."""
+    programs may order what they do; ``unreleased`` are the lines of stores that no atomic follows."""
 
     outputs: dict[str, Any]
     faults: list[Fault]
@@ -148,6 +148,7 @@ class Result:
     domain: str = ""
     seconds: float = 0.0
     synchronises: bool = False
+    unreleased: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:

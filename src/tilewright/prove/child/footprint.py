@@ -27,6 +27,7 @@ def footprint(r: Result, bundle: Bundle) -> dict[str, Any]:
         },
         "waits": r.sequential,
         "synchronises": r.synchronises,
+        "unreleased": list(r.unreleased),
         "uninitialised": [vars(u) for u in r.uninitialised[:SHOWN]],
         "launched": r.programs,
     }

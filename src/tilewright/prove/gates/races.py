@@ -8,7 +8,8 @@ Beside the sampled sizes, all sizes at once are put to a solver (``_proofs.py``)
 other case.
 
 Where programs order themselves (locks, tickets, "last one out"), who comes first is not decided here: such launches
-are left out, and the gate says so. Races between warps of one program are the compiler's and are not looked for.
+are left out, and the gate says so. One thing is: what every program stores after its last atomic, another that reads it
+in the same launch can't wait for. Races between warps of one program are the compiler's and are not looked for.
 Sources: halo reads of an in-place stencil, overlapping last tiles, split sums without atomics (HazyResearch/
 flash-fft-conv#12, Dao-AILab/flash-attention#414); GPUVerify (Betts et al., 2012) for the two-thread view.
 """
@@ -58,6 +59,8 @@ class Races(Gate):
             races = [r for r in launch["races"] if not r["same_value"]]
             seen["equal"] |= {short(r["where"]) for r in launch["races"] if r["same_value"]}
             if races and (launch["waits"] or launch["synchronises"]):
+                if late := [r for r in races if r["kind"] == "read/write" and r["argument"] in _late(launch)]:
+                    return _check(launch, late[0])
                 undecided = f"programs of {launch['function']} order themselves by atomics, which is not followed here"
                 continue
             if races:
@@ -104,6 +107,12 @@ WORDS = {
         "atomics only, or one program only",
     ),
 }
+
+
+def _late(launch: dict[str, Any]) -> set[str]:
+    """Arguments that every program stores to after its last atomic, so that no program can know of it."""
+    lines = set(launch.get("unreleased", ()))
+    return {a["argument"] for a in launch["accesses"] if a["kind"] == "store" and a["where"] in lines}
 
 
 def _check(launch: dict[str, Any], race: dict[str, Any]) -> Check:
