@@ -6,6 +6,7 @@ import pytest
 
 from tilewright.errors import TaskError
 from tilewright.prove import sizes
+from tilewright.prove.examine import open_task
 from tilewright.task.task import TaskSheet
 from tilewright.task.tensors import Dim, TensorSpec
 
@@ -116,3 +117,16 @@ def test_a_task_without_dims_has_no_sizes() -> None:
     assert sizes.plan(s, {}) == []
     assert sizes.extremes(s, {}) == []
     assert sizes.empties(s, {}, beyond=True) == []
+
+
+def test_a_multiple_of_sixteen_that_no_larger_tile_divides_comes_early(tmp_path):
+    """Compilers and launchers choose by divisibility by 16."""
+    (tmp_path / "p.py").write_text(
+        "from tilewright.task import Contract, Dim, Task, TensorSpec\n"
+        "TASK = Task(reference=lambda x: x, inputs={'x': TensorSpec('M N')}, outputs={'y': TensorSpec('M N')},\n"
+        "            dims={'M': Dim(1, 4096), 'N': Dim(1, 4096)}, workloads=[{'M': 7, 'N': 100}], contract=Contract())\n"
+    )
+    sheet, session = open_task(str(tmp_path / "p.py"))
+    session.close()
+    early = sizes.plan(sheet, {"M": 7, "N": 100}, hints=(32, 16), most=20, seed=3)
+    assert any(s.dims["N"] % 16 == 0 and s.dims["N"] % 32 for s in early)
