@@ -227,8 +227,8 @@ class Algebra(Gate):
         picks = [int(exam.seed_for("enclosed", i) % 65521) for i in range(len(chosen))]
         try:
             found = child.enclose(chosen, picks=picks)
-        except Unsupported as e:  # it takes nothing from what was compared
-            notes.open = notes.open or e.what
+        except Unsupported as why:  # it takes nothing from what was compared
+            notes.open = notes.open or why.what
             return
         for e in found:
             if e.status == "equal":
