@@ -5,8 +5,9 @@ import pytest
 import tilewright.ops  # noqa: F401  registers the operators
 from tilewright.ops import _hazards
 from tilewright.ops._builder import REGISTRY
+from tilewright.ops._hazards.catalogue import GATES, HAZARD_NAMES
 
-HAZARDS = _hazards.load()
+HAZARDS = _hazards.load("cpu")
 CALLS = [(name, call.name) for name, built in sorted(REGISTRY.items()) for call in built.op.calls]
 
 
@@ -15,6 +16,17 @@ CALLS = [(name, call.name) for name, built in sorted(REGISTRY.items()) for call 
 def test_hazard(operator, call, hazard):
     built = REGISTRY[operator]
     found = next(c for c in built.op.calls if c.name == call)
-    reason = HAZARDS[hazard](_hazards.Case(built, found))
-    if reason:
+    if reason := HAZARDS[hazard].run(_hazards.Case(built, found)):
         pytest.skip(reason)
+
+
+def test_each_hazard_of_the_catalogue_is_met():
+    everywhere = {**_hazards.load("cuda"), **HAZARDS}
+    met = {n for h in everywhere.values() for n in h.numbers} | set(GATES)
+    assert met == set(HAZARD_NAMES)
+
+
+def test_each_operator_has_calls_and_pairs():
+    for name, built in REGISTRY.items():
+        assert built.op.calls, f"{name} has no call for the hazards"
+        assert built.op.pairs, f"{name} has no task and kernel to check"

@@ -38,6 +38,22 @@ class Case:
         got = self.function(**arguments)
         return got if isinstance(got, tuple) else (got,)
 
+    def passed_on(self, arguments: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments of the registered operator, as the public function passes them on."""
+        seen: list[tuple[Any, ...]] = []
+        call = self.built.call
+
+        def watched(*given: Any) -> Any:
+            seen.append(given)
+            return call(*given)
+
+        self.built.call = watched
+        try:
+            self.public(**arguments)
+        finally:
+            self.built.call = call
+        return seen[0]
+
     def reference(self, **arguments: Any) -> tuple[torch.Tensor, ...]:
         """What the reference gives on the same arguments of the public function."""
         got = self.built.op.reference(**arguments)

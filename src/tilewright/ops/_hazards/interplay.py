@@ -10,30 +10,13 @@ from .case import Case, same
 CHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 
 
-def _positional(case: Case, arguments: dict) -> tuple:
-    """The arguments of the registered operator, as the public function passes them on."""
-    seen: list[tuple] = []
-    call = case.built.call
-
-    def watched(*given: object) -> object:
-        seen.append(given)
-        return call(*given)
-
-    case.built.call = watched
-    try:
-        case.public(**arguments)
-    finally:
-        case.built.call = call
-    return seen[0]
-
-
 @hazard(17)
 def opcheck(case: Case) -> None:
     """The registered operator keeps PyTorch's rules: schema, autograd registration, fake tensors, dynamic shapes."""
     arguments = case.arguments()
     for n in case.differentiable(arguments):
         arguments[n].requires_grad_()
-    torch.library.opcheck(case.built.call, _positional(case, arguments), test_utils=CHECKS)
+    torch.library.opcheck(case.built.call, case.passed_on(arguments), test_utils=CHECKS)
 
 
 @hazard(17)
