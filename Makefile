@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PYTHONHASHSEED := 0
 
-.PHONY: help setup demo test lint types test-gpu test-postgres corpus corpus-sample corpus-mutants clean
+.PHONY: help setup demo test test-long lint types test-gpu test-postgres corpus corpus-sample corpus-mutants clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,9 @@ demo: setup  ## the main job on examples/: a wrong kernel found, a right one acc
 
 test: setup  ## all tests that need no GPU
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-long: setup  ## runs of minutes: the scripts of benchmarks/search from end to end
+	TILEWRIGHT_LONG=1 $(BIN)/python -m pytest -n 0 tests/search/test_benchmark_native.py tests/search/test_benchmark_h200.py
 
 lint: setup  ## ruff (lint, format) and the import contract
 	$(BIN)/ruff check src tests tools benchmarks

@@ -22,10 +22,10 @@ def test_the_list_names_every_operator():
 def test_a_sheet_says_how_to_check_the_kernels():
     found = json.loads(RUN.invoke(app(), ["ops", "show", "softmax", "--json", "-"]).output)
     assert found["gradients"] == ["x"]
-    assert [k["kernel"].rpartition("::")[2] for k in found["kernels"]] == ["softmax"]
+    assert "softmax" in [k["kernel"].rpartition("::")[2] for k in found["kernels"]]
     told = RUN.invoke(app(), ["ops", "show", "softmax"]).output
     assert "tilewright check --strict" in told
-    assert "no time was measured" in told
+    assert "no time was measured" in " ".join(told.split())
 
 
 @pytest.mark.parametrize(("given", "words"), [

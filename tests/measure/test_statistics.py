@@ -115,5 +115,5 @@ def test_the_hash_covers_every_number_and_the_code():
     assert PROTOCOL.sha256() == Protocol().sha256()
     assert PROTOCOL.sha256() != PROTOCOL.model_copy(update={"level": 0.95}).sha256()
     assert quick().sha256() != PROTOCOL.sha256()
-    assert '"pairing"' in PROTOCOL.body()
-    assert '"role_timing"' in PROTOCOL.body()
+    assert '"measure/pairing.py"' in PROTOCOL.body()
+    assert '"prove/child/role_timing.py"' in PROTOCOL.body()

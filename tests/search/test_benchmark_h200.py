@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from pathlib import Path
 from types import ModuleType
 
@@ -42,6 +43,9 @@ def kernel(x):
 """
 
 
+LONG = pytest.mark.skipif("TILEWRIGHT_LONG" not in os.environ, reason="a run of minutes: make test-long")
+
+
 @pytest.fixture
 def script() -> ModuleType:
     spec = importlib.util.spec_from_file_location("h200_search", HERE / "search" / "run.py")
@@ -67,7 +71,7 @@ def test_a_plain_kernel_declares_what_is_searched(name: str) -> None:
     assert (HERE / name / "problem.py").is_file()
 
 
-@pytest.mark.slow
+@LONG
 @pytest.mark.parametrize("name", TASKS)
 def test_a_plain_kernel_is_accepted_at_both_ends_of_its_space(name: str, tmp_path: Path) -> None:
     text = (HERE / "search" / name / "kernel.py").read_text()
@@ -84,7 +88,7 @@ def arguments(tmp_path: Path, *more: str) -> list[str]:
             "--kernels", str(tmp_path), "--problems", str(tmp_path), "--budget", "1trials,120s", *more]  # fmt: skip
 
 
-@pytest.mark.slow
+@LONG
 def test_from_a_search_to_a_ratio(script: ModuleType, host: None, tmp_path: Path) -> None:
     (tmp_path / "relu").mkdir()
     (tmp_path / "relu" / "problem.py").write_text(PROBLEM)

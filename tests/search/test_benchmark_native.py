@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from tilewright.search.space import load
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "benchmarks" / "search" / "native.py"
+LONG = pytest.mark.skipif("TILEWRIGHT_LONG" not in os.environ, reason="a run of minutes: make test-long")
 pytestmark = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler")
 
 
@@ -64,7 +66,7 @@ def test_a_point_that_computes_something_else_is_wrong(tmp_path: Path) -> None:
     assert rows[0]["ratio"] > 0
 
 
-@pytest.mark.slow
+@LONG
 def test_a_live_search_is_measured_beside_the_best_of_the_scan(tmp_path: Path) -> None:
     found = script(tmp_path, "--vary", "LANES", "--live-seconds", "90")["kernels"]["softmax"]
     assert found["live"]["trials"] <= found["trials"] == 3

@@ -126,5 +126,5 @@ def test_options_of_plugins():
         split("beam:x")
     with pytest.raises(UserError, match=r"no strategy 'bean'[\s\S]*bandit, beam"):
         plugins.strategy("bean")
-    with pytest.raises(UserError, match="strategy 'beam' does not take these options"):
+    with pytest.raises(UserError, match="strategy 'beam' does not take 'depth'"):
         plugins.strategy("beam", depth=3)
