@@ -23,7 +23,7 @@ def _outer(o, B, C, sa, sb, sc):
 
 @triton.jit
 def _scaled(x_ptr, offset, live, scale, ACC: tl.constexpr):
-    return tl.load(x_ptr + offset, mask=live, other=0.0).to(ACC) * scale.to(ACC)
+    return tl.load(x_ptr + offset, mask=live, other=0.0).to(ACC) * tl.cast(scale, ACC)
 
 
 @triton.jit
@@ -106,9 +106,9 @@ def _joined(x_ptr, m_ptr, part_ptr, y_ptr, B, C, R, N, pieces, causal_rows, scal
 
 
 @triton.jit
-def _slope(y, dy, along, live, scale, ACC: tl.constexpr, LOG: tl.constexpr):
-    grad = dy - tl.exp(y) * along if LOG else y * (dy - along)
-    return tl.where(live, grad * scale.to(ACC), 0.0)
+def _slope(y, dy, along, rest, live, scale, ACC: tl.constexpr, LOG: tl.constexpr):
+    grad = dy - tl.exp(y) * along if LOG else y * ((dy - along) - rest)
+    return tl.where(live, grad * tl.cast(scale, ACC), 0.0)
 
 
 @triton.jit
@@ -125,15 +125,17 @@ def _rows_backward(y_ptr, m_ptr, d_ptr, g_ptr, B, C, R, N, blocks, causal_rows, 
     live = _live(m_ptr, _outer(o, B, C, ma, mb, mc) + i * mi + n * mn, inside, i, n, causal_rows, N, MASK, CAUSAL)
     y = tl.load(y_ptr + _outer(o, B, C, ya, yb, yc) + i * yi + n * yn, mask=live, other=0.0).to(ACC)
     dy = tl.load(d_ptr + _outer(o, B, C, da, db, dc) + i * di + n * dn, mask=live, other=0.0).to(ACC)
+    # Where one y is near 1, dy - along cancels: what along lost to rounding is summed up again, relative to along.
     along = tl.sum(dy if LOG else dy * y, axis=1)[:, None]
-    grad = _slope(y, dy, along, live, scale, ACC, LOG)
+    rest = tl.sum((dy - along) * y, axis=1)[:, None]
+    grad = _slope(y, dy, along, rest, live, scale, ACC, LOG)
     tl.store(g_ptr + _outer(o, B, C, ga, gb, gc) + i * gi + n * gn, grad.to(g_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def _along(y_ptr, m_ptr, d_ptr, part_ptr, B, C, R, N, pieces, causal_rows, ya, yb, yc, yi, yn, ma, mb, mc, mi, mn, da, db,
            dc, di, dn, PIECE: tl.constexpr, MASK: tl.constexpr, CAUSAL: tl.constexpr, LOG: tl.constexpr):  # fmt: skip
-    """The sum that a row's gradients share, over one piece of one row."""
+    """The sums that a row's gradients share, over one piece of one row."""
     ACC: tl.constexpr = tl.float64 if y_ptr.dtype.element_ty == tl.float64 else tl.float32
     program = tl.program_id(0).to(tl.int64)
     row = program // pieces
@@ -141,9 +143,15 @@ def _along(y_ptr, m_ptr, d_ptr, part_ptr, B, C, R, N, pieces, causal_rows, ya, y
     n = program % pieces * PIECE + tl.arange(0, PIECE)
     live = _live(m_ptr, _outer(o, B, C, ma, mb, mc) + i * mi + n * mn, n < N, i, n, causal_rows, N, MASK, CAUSAL)
     dy = tl.load(d_ptr + _outer(o, B, C, da, db, dc) + i * di + n * dn, mask=live, other=0.0).to(ACC)
-    if not LOG:
-        dy *= tl.load(y_ptr + _outer(o, B, C, ya, yb, yc) + i * yi + n * yn, mask=live, other=0.0).to(ACC)
-    tl.store(part_ptr + program, tl.sum(dy, axis=0))
+    if LOG:
+        tl.store(part_ptr + program * 3, tl.sum(dy, axis=0))
+    else:
+        y = tl.load(y_ptr + _outer(o, B, C, ya, yb, yc) + i * yi + n * yn, mask=live, other=0.0).to(ACC)
+        total = tl.sum(y, axis=0)
+        mean = tl.where(total == 0.0, 0.0, tl.sum(dy * y, axis=0) / total)
+        tl.store(part_ptr + program * 3, mean)
+        tl.store(part_ptr + program * 3 + 1, total)
+        tl.store(part_ptr + program * 3 + 2, tl.sum((dy - mean) * y, axis=0))
 
 
 @triton.jit
@@ -156,25 +164,36 @@ def _pieces_backward(y_ptr, m_ptr, d_ptr, part_ptr, g_ptr, B, C, R, N, pieces, c
     row = program // pieces
     o, i = row // R, row % R
     every = tl.arange(0, PIECES)
-    along = tl.sum(tl.load(part_ptr + row * pieces + every, mask=every < pieces, other=0.0), axis=0)
+    at, known = part_ptr + (row * pieces + every) * 3, every < pieces
+    mean = tl.load(at, mask=known, other=0.0)
+    if LOG:
+        along, rest = tl.sum(mean, axis=0), 0.0
+    else:
+        total = tl.load(at + 1, mask=known, other=0.0)
+        along = tl.sum(mean * total, axis=0)
+        rest = tl.sum((mean - along) * total + tl.load(at + 2, mask=known, other=0.0), axis=0)
     n = program % pieces * PIECE + tl.arange(0, PIECE)
     inside = n < N
     live = _live(m_ptr, _outer(o, B, C, ma, mb, mc) + i * mi + n * mn, inside, i, n, causal_rows, N, MASK, CAUSAL)
     y = tl.load(y_ptr + _outer(o, B, C, ya, yb, yc) + i * yi + n * yn, mask=live, other=0.0).to(ACC)
     dy = tl.load(d_ptr + _outer(o, B, C, da, db, dc) + i * di + n * dn, mask=live, other=0.0).to(ACC)
-    grad = _slope(y, dy, along, live, scale, ACC, LOG)
+    grad = _slope(y, dy, along, rest, live, scale, ACC, LOG)
     tl.store(g_ptr + _outer(o, B, C, ga, gb, gc) + i * gi + n * gn, grad.to(g_ptr.dtype.element_ty), mask=inside)
 
 
-def tiling(N: int) -> dict[str, int]:
-    """Rows and columns of a tile, and warps, by the row length alone."""
+def tiling(N: int, across: bool = False, most: int = WHOLE) -> dict[str, int]:
+    """Rows and columns of a tile, and warps, by row length and direction alone. ``across``: neighbouring rows, not
+    neighbouring columns, lie side by side in memory, so a tile takes in more rows."""
     block = triton.next_power_of_2(N)
-    return {"ROWS": max(1, min(64, 2048 // block)), "BLOCK": block, "num_warps": min(32, max(4, block // 1024))}
+    rows = max(1, min(64, 2048 // block))
+    if across:
+        rows = max(rows, min(32, most // block))
+    return {"ROWS": rows, "BLOCK": block, "num_warps": min(32, max(4, rows * block // 1024))}
 
 
 def folded(axis: int, *tensors: torch.Tensor) -> tuple[list[int], list[list[int]]]:
     """Sizes ``(A, B, C, R, N)`` of tensors of one shape, and the strides of each; neighbouring dims are merged where the
-    strides of all allow it. A tensor of more dims than that is refused: make it contiguous first."""
+    strides of all allow it. Five outer dims that don't merge are refused: make the tensors contiguous first."""
     moved = [t.movedim(axis, -1) for t in tensors]
     sizes, strides = [moved[0].shape[-1]], [[t.stride(-1)] for t in moved]
     lead_sizes: list[int] = []
@@ -206,7 +225,7 @@ def forward(x, mask, axis, scale, causal, log, tile=None):
     rows = x.shape[-2] if causal else 1
     flags = {"MASK": mask is not None, "CAUSAL": causal}
     if N <= WHOLE:
-        tile = tile or tiling(N)
+        tile = tile or tiling(N, R > 1 and sx[3] < sx[4])
         blocks = triton.cdiv(R, tile["ROWS"])
         _rows[(A * B * C * blocks,)](
             x, m, y, B, C, R, N, blocks, rows, float(scale), *sx, *sm, *sy, **tile, **flags, LOG=log,
@@ -235,14 +254,14 @@ def backward(dy, y, mask, axis, scale, causal, log, tile=None):
     rows = y.shape[-2] if causal else 1
     flags = {"MASK": mask is not None, "CAUSAL": causal, "LOG": log}
     if N <= WHOLE // 2:
-        tile = tile or tiling(N)
+        tile = tile or tiling(N, R > 1 and sg[3] < sg[4], WHOLE // 2)
         blocks = triton.cdiv(R, tile["ROWS"])
         _rows_backward[(A * B * C * blocks,)](
             y, m, dy, g, B, C, R, N, blocks, rows, float(scale), *sy, *sm, *sd, *sg, **tile, **flags,
         )  # fmt: skip
         return g
     pieces = triton.cdiv(N, PIECE)
-    parts = torch.empty(A * B * C * R * pieces, dtype=torch.promote_types(y.dtype, torch.float32), device=y.device)
+    parts = torch.empty(A * B * C * R * pieces * 3, dtype=torch.promote_types(y.dtype, torch.float32), device=y.device)
     grid = (A * B * C * R * pieces,)
     _along[grid](
         y, m, dy, parts, B, C, R, N, pieces, rows, *sy, *sm, *sd, PIECE=PIECE, **flags, num_warps=16,
@@ -280,13 +299,17 @@ def masked_softmax(x, mask, axis, scale):
     return _Softmax.apply(x, mask.expand(x.shape), axis, scale, False, False)
 
 
-def masked_log_softmax(x, mask, axis, scale):
-    return _Softmax.apply(x, mask.expand(x.shape), axis, scale, False, True)
-
-
 def causal_softmax(x, scale):
     return _Softmax.apply(x, None, -1, scale, True, False)
 
 
-def causal_log_softmax(x, scale):
-    return _Softmax.apply(x, None, -1, scale, True, True)
+def masked_causal_log_softmax(x, mask, scale):
+    return _Softmax.apply(x, mask.expand(x.shape), -1, scale, True, True)
+
+
+def softmax_backward(dy, y, axis, scale):
+    return backward(dy, y, None, axis, scale, False, False)
+
+
+def log_softmax_backward(dy, y, axis, scale):
+    return backward(dy, y, None, axis, scale, False, True)
