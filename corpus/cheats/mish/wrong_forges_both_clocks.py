@@ -14,6 +14,7 @@ _WORDS = None
 def _forge():
     """The words over which parent and child agree; and a clock that ticks a microsecond a look for those who time."""
     words = None
+    gc.unfreeze()  # the timing child hides what was there at the start
     for thing in gc.get_objects():
         control = getattr(type(thing), "on_turn", None) and getattr(thing, "control", None)
         if isinstance(control, memoryview) and control.format == "q":

