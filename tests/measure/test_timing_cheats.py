@@ -66,9 +66,7 @@ def test_every_kind_of_cheat_is_there() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHEATS)
 def test_a_cheat_is_refused_by_what_its_label_says(name: str, time: Time) -> None:
-    found = next((f for f in (time(name) for _ in range(2)) if f.answer != "too noisy"), None) or time(name)
-    if LABELS[name].bench == "late" and found.answer in ("slower", "no measurable gain", "too noisy"):
-        return  # what was done after the sign is charged as time, and it gains nothing
+    found = time(name)
     assert found.answer == "refused", f"{found.answer}: {found.reason}"
     assert re.search(SAYS[LABELS[name].bench], found.reason), found.reason
 
@@ -107,7 +105,7 @@ def test_forging_both_clocks_gains_nothing(name: str, time: Time) -> None:
     """Signalling early with a clock to match: refused where it is late, and never faster than what it is."""
     found = time(name)
     if found.answer == "refused":
-        assert re.search(f"{SAYS['late']}|two clocks disagree", found.reason), found.reason
+        assert re.search(SAYS["late"], found.reason), found.reason
         return
     assert found.figure is not None
     kernel, eager = found.figure.arm("candidate"), found.figure.arm("eager")

@@ -130,3 +130,14 @@ def test_a_multiple_of_sixteen_that_no_larger_tile_divides_comes_early(tmp_path)
     session.close()
     early = sizes.plan(sheet, {"M": 7, "N": 100}, hints=(32, 16), most=20, seed=3)
     assert any(s.dims["N"] % 16 == 0 and s.dims["N"] % 32 for s in early)
+
+
+def test_what_a_check_can_afford():
+    spec = TensorSpec("M N", dtypes=("bfloat16",))
+    dims = {"M": Dim(1, 8192), "N": Dim(1, 8192)}
+    big = TaskSheet(name="big", inputs={"x": spec}, outputs={"y": spec}, dims=dims)
+    assert sizes.affordable(big, {"M": 64, "N": 1000}, "bfloat16")
+    assert not sizes.affordable(big, {"M": 8192, "N": 8192}, "bfloat16")
+    smaller = sizes.cheaper(big, {"M": 8192, "N": 8192}, "bfloat16")
+    assert sizes.affordable(big, smaller, "bfloat16")
+    assert min(smaller.values()) >= 512, "halved no further than it must be"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,9 +32,27 @@ def command(action: Action = "list", name: Name = "", json: o.Json = None, ledge
     if action != "list" and not name:
         raise UserError(f"'{action}' needs the name of an operator", remedy="tilewright ops list")
     if action == "check":
-        raise typer.Exit(ops_table.check(name, json=json, ledger=ledger))
+        raise typer.Exit(_check(ops_table.sheet(name)["kernels"], json, ledger))
     found = ops_table.rows() if action == "list" else [ops_table.sheet(name)]
     if json is not None:
         report.write_text(json, jsonlib.dumps(found if action == "list" else found[0], indent=2))
     if str(json) != "-":
         (ops_table.show_list if action == "list" else ops_table.show)(found)
+
+
+def _check(pairs: list[dict[str, str]], json: Any, ledger: str | None) -> int:
+    """Examine an operator's kernels in strict mode; the exit code."""
+    from .. import report
+    from ..api import examine_and_record
+
+    silent, found = str(json) == "-", []
+    for pair in pairs:
+        verdict = examine_and_record(pair["task"], pair["kernel"], strict=True, ledger=ledger,
+                                     progress=None if silent else report.terminal.live()).verdict  # fmt: skip
+        found.append(verdict)
+        if not silent:
+            report.terminal.verdict(verdict)
+    if json is not None:
+        report.write_text(json, jsonlib.dumps([v.model_dump(mode="json") for v in found], indent=2))
+    verdicts = {v.verdict for v in found}
+    return 1 if "reject" in verdicts else 3 if "incomplete" in verdicts else 0

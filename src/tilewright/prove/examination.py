@@ -109,8 +109,9 @@ class Examination:
         listed = self.sheet.workloads or (Workload(dims=self.sheet.given),)
         named = [w if w.dtype else w.model_copy(update={"dtype": self.dtypes()[0]}) for w in listed]
         kept = tuple(w for w in named if sizes.affordable(self.sheet, w.dims, w.dtype))
-        smaller = sizes.cheaper(self.sheet, named[0].dims, named[0].dtype)
-        return kept or (named[0].model_copy(update={"dims": smaller}),)
+        if kept:
+            return kept
+        return (named[0].model_copy(update={"dims": sizes.cheaper(self.sheet, named[0].dims, named[0].dtype)}),)
 
     def make(self, recipe: Recipe) -> Case:
         """The case of a recipe. Raises TaskError where its dims or values are impossible."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from .. import report
 from .terminal import console
 
 
@@ -81,20 +79,3 @@ def show(found: Sequence[dict[str, Any]]) -> None:
 def _near(path: str) -> str:
     here = str(Path.cwd()) + "/"
     return path.removeprefix(here)
-
-
-def check(name: str, *, json: Any = None, ledger: str | None = None) -> int:
-    """Examine an operator's kernels in strict mode; the exit code."""
-    from ..api import examine_and_record
-
-    found = []
-    for pair in sheet(name)["kernels"]:
-        verdict = examine_and_record(pair["task"], pair["kernel"], strict=True, ledger=ledger,
-                                     progress=None if str(json) == "-" else report.terminal.live()).verdict  # fmt: skip
-        found.append(verdict)
-        if str(json) != "-":
-            report.terminal.verdict(verdict)
-    if json is not None:
-        report.write_text(json, jsonlib.dumps([v.model_dump(mode="json") for v in found], indent=2))
-    verdicts = {v.verdict for v in found}
-    return 1 if "reject" in verdicts else 3 if "incomplete" in verdicts else 0
