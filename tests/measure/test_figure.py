@@ -72,6 +72,29 @@ def test_late_outputs_refuse():
     assert "computed when they are looked at" in found.reason
 
 
+def test_empty_calls_that_take_long_refuse():
+    """What the parent's clock takes off would hide work that runs beside."""
+    busy, eager = (lane(n, 1e-3, numpy.random.default_rng(6)) for n in ("candidate", "eager"))
+    busy.empty, eager.empty = [4.0e-4] * 20, [2.8e-4] * 20
+    found, _ = figure(candidate=busy, twin=1e-3, eager=eager)
+    assert (found.answer, "something runs beside it" in found.reason) == ("refused", True)
+    busy.empty = [2.9e-4] * 20
+    assert figure(candidate=busy, twin=1e-3, eager=eager)[0].answer != "refused"
+
+
+def test_a_gain_that_launching_eats_is_told():
+    fast, eager = lane("candidate", 1e-5, numpy.random.default_rng(6)), lane("eager", 2e-5, numpy.random.default_rng(7))
+    fast.host, eager.host = [300e-6] * 9, [30e-6] * 9
+    found, _ = figure(candidate=fast, twin=1e-5, eager=eager)
+    assert found.answer == "faster"
+    assert found.reason.endswith(
+        "the host takes 300 µs to launch it, eager 30 µs: a call that the device waits for gains nothing"
+    )
+    assert found.arm("candidate").host == pytest.approx(300e-6)
+    fast.host = [35e-6] * 9
+    assert "launch" not in figure(candidate=fast, twin=1e-5, eager=eager)[0].reason
+
+
 def test_below_the_floor_refuses():
     found, _ = figure(floor=FREE.model_copy(update={"seconds": 2e-3}), candidate=1e-3, twin=1e-3, eager=3e-3)
     assert found.answer == "refused"

@@ -1,7 +1,8 @@
 """The parent's hand in timed calls on a device. The inputs are described, not written: the child makes them there.
 
-The deciding clock is the device's events; the parent's clock, less what an empty call takes, must agree. A wait for the
-whole device ends a call, so work on other streams counts by the parent's clock and not by the events, and shows.
+The deciding clock is the device's events; the parent's clock, less what an empty call takes, must agree. Each turn makes
+empty calls of its own, since their time follows the device's clock. A wait for the whole device ends a call, so work on
+other streams counts by the parent's clock and not by the events, and shows.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from .hand import Hand, Kept, TimingSession, Turn
 
 _now = time.perf_counter_ns
 MOST_SLOT_BYTES = 5 << 30
-EMPTY_CALLS = 15
+EMPTY_CALLS = 3  # of each turn
+CLOCK_HZ = 1.5e9  # of the head start's cycles
 SLACK_NS = 20_000  # so long a wait for a processor stays within the head start that the device is given
 
 
 class DeviceArena:
     """Memory shared with children on a device: the drawn sets, what changes from call to call, and the outputs."""
 
-    def __init__(self, feed: Feed, outputs: Mapping[str, torch.Tensor], slots: int, clock_hz: float = 1.5e9):
+    def __init__(self, feed: Feed, outputs: Mapping[str, torch.Tensor], slots: int):
         tensors = feed.case.tensors
         p = feed.protocol
         each = sum(t.numel() * t.element_size() for t in tensors.values())
@@ -45,8 +47,7 @@ class DeviceArena:
         self.outputs = {n: self.views[f"out.{n}"] for n in outputs}
         self.order = list(feed.case.inputs)
         self.scalars = {n: v for n, v in feed.case.inputs.items() if n not in tensors}
-        self.extra: dict[str, Any] = {"sets": len(feed.cases), "warmups": p.graph_warmups,
-                                      "head_start": int(p.head_start * clock_hz)}  # fmt: skip
+        self.extra: dict[str, Any] = {"sets": len(feed.cases), "warmups": p.graph_warmups}
         self.names = list(tensors)
         self.free: list[Bundle] = []
 
@@ -83,21 +84,17 @@ class DeviceHand(Hand):
     def __init__(self, session: TimingSession, arena: DeviceArena, feed: Feed, *, cold: bool = False,
                  graph: bool = False):  # fmt: skip
         super().__init__(session, arena, feed, cold=cold)  # type: ignore[arg-type]
-        self.place, self.graph, self.empty_s = arena, graph, 0.0
-        if session.dead is None:
-            self.empty_s = self._empty()
+        self.place, self.graph = arena, graph
+        self.head_start = feed.protocol.head_start
 
-    def _empty(self) -> float:
-        """What the parent's clock sees of a call that does nothing: head start, events, waiting."""
-        self._measuring_empty = True
-        try:
-            turned = self.turn(EMPTY_CALLS, 1, None)
-        finally:
-            self._measuring_empty = False
-        quiet = [t for t, clean in zip(turned.times, turned.clean, strict=True) if clean] or turned.times
-        return float(numpy.median(quiet)) if quiet else 0.0
-
-    _measuring_empty = False
+    def turn(self, calls: int, settle: int, judged: int | None, given: Given | None = None) -> Turn:
+        """As ``Hand.turn``, with empty calls between those that settle and those that count."""
+        self._empties: list[float] = []
+        turned = super().turn(calls, settle + EMPTY_CALLS, judged, given)
+        empty = float(numpy.median(self._empties)) if self._empties else 0.0
+        turned.inner = [t - empty for t in turned.inner]
+        turned.empty = self._empties
+        return turned
 
     def _call(self, number: int, index: int, judged: int | None, result: Turn, wanted: Given | None = None) -> bool:
         w, watched = self.words, self.session.watched
@@ -105,8 +102,9 @@ class DeviceHand(Hand):
         self.place.describe(given)
         for t in self.place.outputs.values() if index == judged else ():
             t.view(-1).view(torch.uint8).fill_(255)
-        w[words.SLOT] = -1 if self._measuring_empty else self._slot(number)
-        w[words.GRAPH] = int(self.graph)
+        empty = -EMPTY_CALLS <= index < 0
+        w[words.SLOT] = -1 if empty else self._slot(number)
+        w[words.GRAPH], w[words.HEAD] = int(self.graph), int(self.head_start * CLOCK_HZ)
         if not self._ring(words.GO_ON) or not self._until(words.READY, number):
             return False
         waited = watched.waited_ns() + cores.waited_ns()
@@ -120,11 +118,13 @@ class DeviceHand(Hand):
         w[words.WANT] = number if judge else -number
         if not self._until(words.DELIVERED, number):
             return False
+        if empty:
+            self._empties.append(wall)
         if index < 0:
             return True
-        event = w[words.ENDED] / 1e9
-        result.times.append(wall if self._measuring_empty else event)
-        result.inner.append(wall - self.empty_s)
+        result.times.append(w[words.ENDED] / 1e9)
+        result.inner.append(wall)
+        result.host.append(w[words.HOST] / 1e9)
         result.clean.append(waited <= SLACK_NS)
         if judge:
             bundle = self.place.keep()

@@ -53,7 +53,19 @@ def assemble(
         blind = [r.model_copy(update={"answer": "too noisy", "reason": why}) for r in ratios]
         return figure("too noisy", why, blind), out
     best = next(r for r in ratios if r.baseline == honest(ratios))
-    return figure(best.answer, best.reason, ratios, null), out
+    return figure(best.answer, best.reason + _to_launch(lead, lanes[best.baseline], best.answer), ratios, null), out
+
+
+def _to_launch(lead: Lane, best: Lane, answer: Answer) -> str:
+    """Where a call is faster on the device by less than the host needs longer to launch it: a clause that says so."""
+    if answer != "faster" or not lead.host or not best.host:
+        return ""
+    gain = float(numpy.median(block_medians(best.blocks)) - numpy.median(block_medians(lead.blocks)))
+    own, other = float(numpy.median(lead.host)), float(numpy.median(best.host))
+    if own - other <= gain:
+        return ""
+    return (f"; but the host takes {own * 1e6:.0f} µs to launch it, {best.name} {other * 1e6:.0f} µs: a call that the "
+            "device waits for gains nothing")  # fmt: skip
 
 
 def _absent(twin: Lane | None, out: dict[str, str]) -> str:
@@ -73,7 +85,7 @@ def fault(lane: Lane, floor: Floor, protocol: Protocol, yardstick: Lane | None =
     medians = block_medians(lane.blocks)
     if why := clocks_disagree(float(numpy.median(medians)), float(numpy.median(lane.cross)), protocol):
         return why
-    if yardstick is not None and (why := late(lane, yardstick, protocol)):
+    if yardstick is not None and (why := late(lane, yardstick, protocol) or beside(lane, yardstick, protocol)):
         return why
     return below_floor(interval(medians, protocol), floor, protocol)
 
@@ -87,6 +99,18 @@ def late(lane: Lane, yardstick: Lane, protocol: Protocol) -> str:
         return ""
     return (f"its outputs came {own * 1e6:.0f} µs after the call had returned, the reference's {usual * 1e6:.0f} µs: they "
             "are computed when they are looked at")  # fmt: skip
+
+
+def beside(lane: Lane, yardstick: Lane, protocol: Protocol) -> str:
+    """Why the parent's clock is no witness for a lane: what it measures of an empty call is taken off, and that is longer
+    than the reference's; empty if it is not."""
+    if not lane.empty or not yardstick.empty:
+        return ""
+    own, usual = float(numpy.median(lane.empty)), float(numpy.median(yardstick.empty))
+    if own <= usual * (1 + protocol.clocks_share) + protocol.clocks_seconds:
+        return ""
+    return (f"an empty call takes {own * 1e6:.0f} µs in its process, {usual * 1e6:.0f} µs in the reference's: something "
+            "runs beside it")  # fmt: skip
 
 
 def charge(lanes: Sequence[Lane], protocol: Protocol) -> None:
@@ -119,4 +143,5 @@ def _arm(lane: Lane, player: Player | None, protocol: Protocol) -> Arm:
         time=interval(block_medians(lane.blocks), protocol) if lane.blocks else None, checked=lane.checked,
         disturbed=lane.disturbed, peak_bytes=player.peak_bytes if player else None,
         extra_bytes=player.extra_bytes if player else None,
+        host=float(numpy.median(lane.host)) if lane.host else None,
     )  # fmt: skip

@@ -64,14 +64,17 @@ class Kept:
 
 @dataclass
 class Turn:
-    """Seconds of the calls of a turn by the parent's clock and by the child's; whether nobody had to wait for a processor
-    meanwhile; seconds until the outputs were handed over; what is to be judged; what was refused."""
+    """Seconds of the calls of a turn by the deciding clock and by the other; whether nobody had to wait for a processor
+    meanwhile; seconds until the outputs were handed over; what the host took to launch a call, and empty calls (on a
+    device); what is to be judged; what was refused."""
 
     times: list[float] = field(default_factory=list)
     inner: list[float] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
     clean: list[bool] = field(default_factory=list)
     delivery: list[float] = field(default_factory=list)
+    host: list[float] = field(default_factory=list)
+    empty: list[float] = field(default_factory=list)
     refusal: str = ""
     trouble: Trouble | None = None
 
@@ -154,6 +157,7 @@ class Hand:
         self.native = session.source.kernel is not None and session.source.kernel.language == "native"
         self.mutated = {n for n, s in feed.exam.sheet.inputs.items() if getattr(s, "mutated", False)}
         self.cold = cold
+        self.head_start = 0.0
 
     def turn(self, calls: int, settle: int, judged: int | None, given: Given | None = None) -> Turn:
         """``settle`` untimed and then timed calls, until ``calls`` of them were undisturbed or ``RETAKES`` times as many

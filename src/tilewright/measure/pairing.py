@@ -35,6 +35,8 @@ class Lane:
     checked: int = 0
     disturbed: int = 0
     delivery: list[float] = field(default_factory=list)
+    host: list[float] = field(default_factory=list)
+    empty: list[float] = field(default_factory=list)
     fault: str = ""
     cheat: bool = False
 
@@ -50,12 +52,14 @@ class Pairing:
         self.seconds = 0.0
         self.judging = 0.0
         self.dropped = 0
+        self.late = 0
 
     def run(self, progress: Progress = lambda what, done, most: None) -> None:
         """All blocks. Ends early where the candidate is out, or no baseline is left."""
         started = time.monotonic()
         for lane in self.living():
             self._size(lane)
+        self._give_head_start()
         while not self.stopped:
             self._block()
             done = len(self.lanes[0].blocks)
@@ -73,9 +77,22 @@ class Pairing:
         p = self.protocol
         began = time.perf_counter()
         turn = lane.hand.turn(p.calls_least, p.settle_calls, 0)
+        lane.host = turn.host
         each = (time.perf_counter() - began) / (p.calls_least + p.settle_calls)
         lane.calls = int(min(p.calls_most, max(p.calls_least, p.turn_seconds / max(each, 1e-9))))
         self._look(lane, [turn])
+
+    def _give_head_start(self) -> bool:
+        """Keep the device busy for so long before each call that every arm's is queued by then: the same for all. Whether
+        it was too short."""
+        p = self.protocol
+        slowest = max((float(numpy.median(x.host[-p.calls_most :])) for x in self.living() if x.host), default=0.0)
+        held = max(x.hand.head_start for x in self.lanes)
+        if p.head_start_margin * slowest <= held or held >= p.head_start_most:
+            return False
+        for lane in self.lanes:
+            lane.hand.head_start = min(p.head_start_most, 2 * p.head_start_margin * slowest)
+        return slowest > held
 
     def _block(self) -> None:
         lanes = self.living()
@@ -91,7 +108,9 @@ class Pairing:
             self._look(lane, samples[lane.name])
         whole = [x for x in lanes if not x.fault]
         found = {x.name: _undisturbed(samples[x.name]) for x in whole}
-        if all(len(times) >= self.protocol.calls_least for times, _ in found.values()):
+        if self._give_head_start():
+            self.late += 1
+        elif all(len(times) >= self.protocol.calls_least for times, _ in found.values()):
             for lane in whole:
                 times, inner = found[lane.name]
                 lane.blocks.append(times)
@@ -122,6 +141,8 @@ class Pairing:
             self.judging += time.monotonic() - began
             lane.disturbed += turn.clean.count(False)
             lane.delivery += turn.delivery
+            lane.host += turn.host
+            lane.empty += turn.empty
 
     def _closing(self) -> None:
         """One more call of each lane, judged: what drifts after many calls shows at the end."""

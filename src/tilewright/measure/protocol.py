@@ -69,7 +69,7 @@ class Protocol(Model):
     """… but not more elements than this: drawing them would take longer than the call."""
     sets: int = 4
     """Sets of values drawn for a workload …"""
-    sets_bytes: int = 1 << 30
+    sets_bytes: int = 1 << 28
     """… or fewer, at least one, where together they would be larger than this."""
     decoys: int = 16
     """Cache lines of the inputs that hold other values until just before the call."""
@@ -90,8 +90,11 @@ class Protocol(Model):
     floor_margin: float = 0.10
     """A time below the floor by more than this and its interval is refused."""
     head_start: float = 250e-6
-    """CUDA: how long the device is kept busy so that a call is queued before the first event. A call that takes the host
-    longer than this shows the host's time."""
+    head_start_margin: float = 1.25
+    head_start_most: float = 2e-3
+    """CUDA: how long the device is kept busy so that a call is queued before the first event: at least so long, and this
+    many times what the slowest arm's host takes, the same for all arms. A call that takes the host longer than the most
+    shows the host's time. What the host takes is a figure of its own."""
     flush_factor: float = 2.0
     """Cold: this many times the last cache is written before the call."""
     graph_warmups: int = 3

@@ -43,7 +43,8 @@ class Interval(Model):
 class Arm(Model):
     """One timed thing at one workload in one state. ``blocks``: the timed calls of each block, by the deciding clock;
     ``cross``: the median of each block by the other clock; ``checked``: timed calls whose outputs were judged afterwards;
-    ``peak_bytes``: most memory held during a call, ``extra_bytes``: what of it is neither input nor output."""
+    ``peak_bytes``: most memory held during a call, ``extra_bytes``: what of it is neither input nor output; ``host``:
+    seconds that the host takes to launch a call on a device, the median, by the timed process's own clock."""
 
     name: str
     blocks: tuple[tuple[float, ...], ...]
@@ -54,6 +55,7 @@ class Arm(Model):
     peak_bytes: int | None = None
     extra_bytes: int | None = None
     joules: float | None = None
+    host: float | None = None
 
 
 class Ratio(Model):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -9,13 +11,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..measure.record import CANDIDATE, TWIN, Ceilings, Figure, Interval, Measurement, Ratio, WorkloadResult
+from ..measure.record import CANDIDATE, TWIN, Arm, Ceilings, Figure, Interval, Measurement, Ratio, WorkloadResult
 from ..prove.verdict import Verdict
 from . import noise, terminal
 
 STYLE = {"faster": "bold green", "slower": "bold red", "no measurable gain": "bold yellow", "too noisy": "bold magenta",
          "refused": "bold red"}  # fmt: skip
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+WIDE = 100
 SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
@@ -74,25 +77,40 @@ def _workload(out: Console, r: WorkloadResult) -> None:
     out.print(Text.assemble((f"{r.name}{hidden}: ", "bold"), (r.answer, STYLE[r.answer]), f"  {r.reason}"),
               soft_wrap=True)  # fmt: skip
     for f in r.figures:
-        out.print(_figure(f, r))
+        out.print(_figure(f, r, out.width))
         if f.arms:
             out.print(Text(f" noise {noise.of_figure(f)}", style="dim"), soft_wrap=True)
 
 
-def _figure(f: Figure, r: WorkloadResult) -> Table:
-    t = Table(box=None, pad_edge=True, header_style="bold", show_edge=False)
-    t.add_column(f"{f.cache} cache, {f.launch} launch", no_wrap=True)
-    for name in ("time", "of floor", "kernel is", "varies", "extra memory", "answer"):
-        t.add_column(name, justify="left" if name == "answer" else "right", no_wrap=True)
-    for arm in f.arms:
-        found = f.ratio(arm.name) if arm.name != CANDIDATE else None
-        share = r.floor.seconds / arm.time.median if r.floor and r.floor.seconds and arm.time else None
-        t.add_row(
-            arm.name + (" (honest)" if arm.name == f.honest else ""), seconds(arm.time.median if arm.time else None),
-            "" if share is None else f"{share:.0%}", _is(f, arm.name, found), f"{found.variation:.1%}" if found else "",
-            size(arm.extra_bytes), Text(found.answer, style=STYLE[found.answer]) if found else "",
-        )  # fmt: skip
+def _figure(f: Figure, r: WorkloadResult, width: int) -> Table:
+    """A row for each arm. What no arm has is no column; in a narrow window the variation isn't shown either."""
+    t = Table(box=None, pad_edge=True, header_style="bold", show_edge=False, padding=(0, 1, 0, 0))
+    t.add_column(f"{f.cache} cache, {f.launch} launch", overflow="fold")
+    cells = [_cells(f, r, arm) for arm in f.arms]
+    shown = [n for n in cells[0] if any(row[n] for row in cells)] if cells else []
+    for name in shown if width >= WIDE else [n for n in shown if n != "varies"]:
+        last = name == "answer"
+        need = max(len(str(row[name])) for row in cells)
+        t.add_column(name, justify="left" if last else "right", no_wrap=not last, min_width=None if last else need)
+    for arm, row in zip(f.arms, cells, strict=True):
+        name = arm.name.rpartition(".")[2] if arm.name.count(".") > 1 else arm.name
+        given = [row[c.header] for c in t.columns[1:]]  # type: ignore[index]
+        t.add_row(Text(name + (" (honest)" if arm.name == f.honest else "")), *given)
     return t
+
+
+def _cells(f: Figure, r: WorkloadResult, arm: Arm) -> dict[str, Text | str]:
+    found = f.ratio(arm.name) if arm.name != CANDIDATE else None
+    share = r.floor.seconds / arm.time.median if r.floor and r.floor.seconds and arm.time else None
+    return {
+        "time": seconds(arm.time.median if arm.time else None),
+        "of floor": "" if share is None else f"{share:.0%}",
+        "to launch": "" if arm.host is None else seconds(arm.host),
+        "kernel is": _is(f, arm.name, found),
+        "varies": f"{found.variation:.1%}" if found else "",
+        "extra memory": size(arm.extra_bytes) if arm.extra_bytes else "",
+        "answer": Text(found.answer, style=STYLE[found.answer]) if found else "",
+    }
 
 
 def _is(f: Figure, name: str, found: Ratio | None) -> Text:
@@ -152,10 +170,23 @@ def machine(c: Ceilings) -> None:
 
 @contextmanager
 def live() -> Iterator[Callable[[str, int, int], None]]:
-    """A line that says what is being timed, on a terminal; silent elsewhere."""
+    """Says what is being timed: one line that changes on a terminal, a line for each step elsewhere."""
     out = Console(stderr=True)
     if not out.is_terminal:
-        yield lambda what, done, most: None
+        yield _steps()
         return
     with out.status("reading the problem") as status:
         yield lambda what, done, most: status.update(f"{what}" + (f": {done} of at most {most}" if most > 1 else ""))
+
+
+def _steps() -> Callable[[str, int, int], None]:
+    """A line on stderr when a new step begins, with the seconds since the first; for logs."""
+    began, last = time.monotonic(), ""
+
+    def show(what: str, done: int, most: int) -> None:
+        nonlocal last
+        if what != last:
+            last = what
+            print(f"{time.monotonic() - began:7.1f} s  {what}", file=sys.stderr, flush=True)
+
+    return show

@@ -12,6 +12,7 @@ import torch
 from ...task import tree
 
 _now = time.perf_counter_ns
+KEEP = 1 << 30
 
 
 class Cuda:
@@ -23,6 +24,7 @@ class Cuda:
         self._graph, self._capture, self._stream, self._current = c.CUDAGraph, c.graph, c.Stream, c.current_stream
         self._stream_of, self._pool = c.stream, c.graph_pool_handle
         self._record, self._elapsed = c.Event.record, c.Event.elapsed_time
+        self._reserved, self._allocated, self._release = c.memory_reserved, c.memory_allocated, c.empty_cache
         self.device = torch.device("cuda")
 
     def up(self, t: torch.Tensor) -> torch.Tensor:
@@ -40,17 +42,26 @@ class Cuda:
         """Wait for everything on the device, whatever stream it is on."""
         self._sync()
 
-    def time(self, call: Callable[[], Any], head_start: int) -> tuple[Any, float]:
-        """Call between two events of the current stream. ``head_start``: clock cycles for which the device is kept busy
-        before, so that the call is queued when the first event is reached."""
+    def time(self, call: Callable[[], Any], head_start: int) -> tuple[Any, float, float]:
+        """Call between two events of the current stream: its result, the time between the events, and how long the host
+        took to queue it. ``head_start``: clock cycles for which the device is kept busy before, so that the call is queued
+        when the first event is reached."""
         begin, end = self._event(enable_timing=True), self._event(enable_timing=True)
         if head_start and self._sleep is not None:
             self._sleep(head_start)
         self._record(begin)
+        began = _now()
         result = call()
+        host = (_now() - began) / 1e9
         self._record(end)
         self._sync()
-        return result, float(self._elapsed(begin, end)) / 1e3
+        return result, float(self._elapsed(begin, end)) / 1e3, host
+
+    def trim(self) -> None:
+        """Give back memory that torch keeps for later, where it is so much that other processes may lack it."""
+        if self._reserved() - self._allocated() > KEEP:
+            self._sync()
+            self._release()
 
     def trash(self, nbytes: int) -> torch.Tensor:
         """Memory to be written over, so that nothing else stays in the cache."""
@@ -103,10 +114,13 @@ class Host:
     def sync(self) -> None:
         pass
 
-    def time(self, call: Callable[[], Any], head_start: int) -> tuple[Any, float]:
+    def time(self, call: Callable[[], Any], head_start: int) -> tuple[Any, float, float]:
         began = _now()
         result = call()
-        return result, (_now() - began) / 1e9
+        return result, (_now() - began) / 1e9, 0.0
+
+    def trim(self) -> None:
+        pass
 
     def trash(self, nbytes: int) -> torch.Tensor:
         return torch.zeros(nbytes, dtype=torch.uint8)

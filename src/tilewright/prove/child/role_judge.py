@@ -64,6 +64,8 @@ class Role(role_reference.Role):
         given = bundles[0].tensors()
         outcome = Outcome(outputs={n: self.device.up(t) for n, t in given.items()}, tree=head["tree"], odd=head["odd"])
         check = self.exam.judge(self._case(), outcome)
+        del outcome
+        self.device.trim()
         return {"check": asdict(check)}, []
 
 

@@ -35,7 +35,7 @@ from ...task.task import Workload
 from . import gpu, tampering, timing_device
 from .transport import Bundle
 
-READY, GO, SLOT, DONE, DELIVERED, BEGAN, ENDED, FAILED, COLD, WANT, GRAPH = range(11)
+READY, GO, SLOT, DONE, DELIVERED, BEGAN, ENDED, FAILED, COLD, WANT, GRAPH, HEAD, HOST = range(13)
 WORDS = 16
 GO_ON, STOP = b"+", b"-"
 ALL = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
@@ -66,7 +66,6 @@ class Role:
         self.trash: torch.Tensor | None = None
         self.gpu: Any = None
         self.rig: timing_device.Rig | None = None
-        self.head_start = 0
         self.kept: list[Bundle] = []
 
     def on_load(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
@@ -137,7 +136,6 @@ class Role:
             if head.get("replayed"):  # a baseline that is eager replayed from a graph
                 self.rig.capture(head["warmups"])
                 self.rig.bound = [_replay(*g) for g in self.rig.graphs]
-        self.head_start = head["head_start"]
         return {"attached": True}, []
 
     def on_graph(self, head: dict[str, Any], bundles: list[Bundle]) -> tuple[dict[str, Any], list[Bundle]]:
@@ -175,6 +173,9 @@ class Role:
         structure, leaves = tree.flatten(result)
         odd = {n: type(t).__name__ for n, t in leaves.items() if type(t) not in _plain}
         plain = {} if odd else {n: t.detach().cpu().contiguous() for n, t in leaves.items()}
+        del result, leaves
+        if self.gpu is not None:
+            self.gpu.trim()
         gc.collect()
         gc.freeze()  # what is there now stays; else every turn's collection walks over all of torch
         return {"tree": structure, "odd": odd}, [Bundle.pack(plain)]
@@ -192,6 +193,8 @@ class Role:
             raise
         finally:
             gc.enable()
+        if self.gpu is not None:
+            self.gpu.trim()
         return {"turned": head["calls"]}, []
 
     def _calls(self, first: int, calls: int) -> None:
@@ -237,8 +240,8 @@ class Role:
             words[READY] = i
             while words[GO] != i:
                 pass
-            seconds = rig.empty(self.head_start) if empty else rig.timed(slot, self.head_start, graph=graph)
-            words[BEGAN], words[ENDED] = 0, int(seconds * 1e9)
+            seconds = rig.empty(words[HEAD]) if empty else rig.timed(slot, words[HEAD], graph=graph)
+            words[BEGAN], words[ENDED], words[HOST] = 0, int(seconds * 1e9), int(rig.host * 1e9)
             words[DONE] = i
             while abs(words[WANT]) != i:
                 pass

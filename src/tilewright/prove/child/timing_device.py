@@ -3,8 +3,8 @@
     parent                         child
     the recipe of the inputs       sleeps
     one byte  ──────────────────▶  makes the inputs, empties the cache if asked, waits for the device; READY = i
-    clock, GO = i  ─────────────▶  head start, event, call, event; waits for the whole device
-    clock  ◀─────────────────────  DONE = i, with the time between the events
+    clock, GO = i  ─────────────▶  head start (HEAD cycles), event, call, event; waits for the whole device
+    clock  ◀─────────────────────  DONE = i, with the time between the events, and the host's (HOST)
     WANT = ±i  ─────────────────▶  copies the outputs down, if these are to be judged
            ◀─────────────────────  DELIVERED = i
 
@@ -76,6 +76,7 @@ class Rig:
         self.trash = gpu.trash(head["flush"]) if head["flush"] else None
         self.graphs: list[tuple[Callable[[], None], Any]] = []
         self.result: Any = None
+        self.host = 0.0
 
     def _bind(self, tensors: dict[str, torch.Tensor]) -> Callable[[], Any]:
         inputs, call = self.inputs.named(tensors), self.call
@@ -98,13 +99,13 @@ class Rig:
     def timed(self, slot: int, head_start: int, *, graph: bool) -> float:
         """One call between events; its result is kept until ``deliver``."""
         call = self.graphs[slot][0] if graph else self.bound[slot]
-        result, seconds = self.gpu.time(call, head_start)
+        result, seconds, self.host = self.gpu.time(call, head_start)
         self.result = self.graphs[slot][1] if graph else result
         return float(seconds)
 
     def empty(self, head_start: int) -> float:
         """The same without a call."""
-        return float(self.gpu.time(lambda: None, head_start)[1])
+        return float(self.gpu.time(_nothing, head_start)[1])
 
     def deliver(self, wanted: bool, put: Callable[[Any, dict[str, torch.Tensor]], None]) -> None:
         """Copy the outputs to where the parent looks, if it wants them."""
@@ -116,6 +117,10 @@ class Rig:
         """Peak bytes of a call, and what of them is beyond the inputs."""
         found: tuple[int, int] = self.gpu.peak(self.bound[0])
         return found
+
+
+def _nothing() -> None:
+    pass
 
 
 def poison(t: torch.Tensor) -> None:
