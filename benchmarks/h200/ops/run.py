@@ -32,18 +32,18 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [p for p in (str(HERE), str(HERE / "peers")) if p not in sys.path]  # sealed children inherit it
 
-import ops_plan as plan  # noqa: E402
+import ops_plan as plan
 
-from tilewright.errors import TilewrightError  # noqa: E402
-from tilewright.measure import bench as room  # noqa: E402
-from tilewright.measure import protocol  # noqa: E402
-from tilewright.report import ops_evidence  # noqa: E402
-from tilewright.task.task import Workload  # noqa: E402
+from tilewright.errors import TilewrightError
+from tilewright.measure import bench as room
+from tilewright.measure import protocol
+from tilewright.report import ops_evidence
+from tilewright.task.task import Workload
 
 ROOT = HERE.parents[2]
 PACKAGES = ("liger-kernel", "fla-core", "cut-cross-entropy", "conch-triton-kernels")
-HEADLINE = ("eager", "compile", "max-autotune", "graph", "peers")
-MORE = ("eager", "compile", "peers")
+MORE = ("eager", "compile", "vendor", "peers")
+HEADLINE = (*MORE, "max-autotune", "graph")
 CEILING = HERE.parent / "machine.json"
 
 
@@ -126,7 +126,8 @@ def bench_options(a: argparse.Namespace, **more: Any) -> room.Options:
 def check(chosen: Sequence[plan.Case], a: argparse.Namespace) -> int:
     """Examine each kernel; with several jobs each in a process of its own."""
     if a.jobs <= 1:
-        return int(not all([checked(c, a) for c in chosen]))
+        accepted = [checked(c, a) for c in chosen]
+        return int(not all(accepted))
     with ThreadPoolExecutor(a.jobs) as pool:
         return int(any(list(pool.map(lambda c: apart(c, a), chosen))))
 
@@ -190,7 +191,7 @@ def one(p: plan.Point, a: argparse.Namespace) -> bool:
         found = room.bench(
             p.case.problem, entry(p.case, a), ledger=str(a.work / "ledger.db"),
             protocol=protocol.PROTOCOL if a.full else protocol.quick(),
-            options=bench_options(a, kinds=HEADLINE if p.headline else MORE, workloads=(workload,), cold=a.cold),
+            options=bench_options(a, kinds=kinds(p), workloads=(workload,), cold=a.cold),
         )  # fmt: skip
     except TilewrightError as e:
         print(f"{p.name}: error: {e}", flush=True)
@@ -207,6 +208,11 @@ def one(p: plan.Point, a: argparse.Namespace) -> bool:
     ops_evidence.write(a.out, e)
     print(f"{p.name}: {told(e)} ({time.monotonic() - began:.0f} s)", flush=True)
     return True
+
+
+def kinds(p: plan.Point) -> tuple[str, ...]:
+    named = any(b.startswith("vendor=") for b in p.case.task.baselines)
+    return tuple(k for k in (HEADLINE if p.headline else MORE) if named or k != "vendor")
 
 
 def told(e: ops_evidence.Evidence) -> str:

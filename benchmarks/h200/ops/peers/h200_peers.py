@@ -11,6 +11,11 @@ from typing import Any
 import torch
 
 
+def torch_softmax_backward(dy, y):
+    """What autograd runs in PyTorch."""
+    return torch.ops.aten._softmax_backward_data(dy, y, -1, y.dtype)
+
+
 def _settings(n: int) -> Any:
     from liger_kernel.ops.utils import calculate_settings
 
@@ -66,10 +71,17 @@ def liger_layer_norm_backward(dy, x, stats, weight, bias):
     return m.layer_norm_backward(dy, x, weight, bias, stats[:, 0], stats[:, 1])
 
 
-def liger_group_norm(x, weight, bias, groups):
+def liger_group_norm(x, weight, bias):
     from liger_kernel.transformers.functional import liger_group_norm as f
 
-    return f(x, weight, bias, x.shape[1], groups, 1e-5)
+    return f(x, weight, bias, x.shape[1], 32, 1e-5)
+
+
+def liger_group_norm_backward(dy, x, stats, weight, bias):
+    from liger_kernel.ops.group_norm import group_norm_backward
+
+    mean, scale = (stats[:, i].reshape(x.shape[0], 32) for i in (0, 1))  # its kernel takes one stride for both
+    return group_norm_backward(dy, x, weight, bias, mean, scale, x.shape[1], 32)
 
 
 def liger_swiglu_backward(dy, gate, up):
