@@ -49,6 +49,9 @@ def examine_and_record(
     device: str = "cpu",
 ) -> Result:  # fmt: skip
     """``check`` with every option; ``progress`` is a context manager that gives ``(gate, cases) -> None``."""
+    from .prove.child import pool
+
+    pool.begin()
     import torch
 
     from .prove.child.session import Limits

@@ -6,10 +6,12 @@ that says what, where and what next; a traceback is shown only for our own bugs.
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 import pkgutil
 import sys
+import threading
 import traceback
 
 import typer
@@ -47,7 +49,24 @@ def build() -> typer.Typer:
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the ``tilewright`` command."""
-    sys.exit(run(arguments))
+    code = run(arguments)
+    if arguments is None:
+        _leave(code)
+    sys.exit(code)
+
+
+def _leave(code: int) -> None:
+    """End this process without taking torch apart piece by piece, which would take a second: what must be done at the
+    end is done. Where other threads still work, the interpreter ends as ever."""
+    if any(t is not threading.main_thread() and not t.daemon for t in threading.enumerate()):
+        return
+    atexit._run_exitfuncs()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except (OSError, ValueError):  # whoever reads has gone: the interpreter's own words for it
+        return
+    os._exit(code)
 
 
 def run(arguments: list[str] | None = None) -> int:

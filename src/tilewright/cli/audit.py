@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from . import _options as o
+from . import _start
 
 Folder = Annotated[Path, typer.Argument(help="Folder of folders that hold a problem.py and kernels.", metavar="DIR")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Kernels checked at the same time.", min=1)]
@@ -42,6 +43,7 @@ def command(
 
     Exit code: 0 all accepted, 1 some rejected, 3 none rejected but some incomplete, 2 an error.
     """
+    _start.ready()
     from .. import audit, report
     from ..report import audit_table
     from ..report import junit as junit_report

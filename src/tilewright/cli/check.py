@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from . import _options as o
+from . import _start
 
 
 def command(
@@ -19,6 +20,7 @@ def command(
 
     Example: tilewright check examples/01_softmax/problem.py examples/01_softmax/wrong.py
     """
+    _start.ready()
     from .. import report
     from ..api import examine_and_record
 

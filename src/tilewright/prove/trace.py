@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..task.dispatch import DispatchMode
 
 MOST_CAPTURED = 8 << 20
 MOST_STEPS = 20_000
@@ -23,7 +24,7 @@ DEPTH = 60
 _SKIP = ("/torch/", "/tilewright/", "/triton/", "<")
 
 
-class Trace(TorchDispatchMode):
+class Trace(DispatchMode):
     """Context around one call. ``inputs``: the call's tensors by name; ``user``: the file whose lines are noted."""
 
     def __init__(self, inputs: Mapping[str, torch.Tensor], user: str = ""):

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from ...task.dispatch import DispatchMode
 from . import _facade_missing
 
 ENGINE = "_engine_run_backward"  # by which torch runs backward code
@@ -81,7 +81,7 @@ def _place() -> str:
     return "meta" if VIRTUAL else "cpu"
 
 
-class Frank(TorchDispatchMode):
+class Frank(DispatchMode):
     """Tensors without memory tell torch's own implementations the truth about where they are."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

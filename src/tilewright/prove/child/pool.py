@@ -17,7 +17,7 @@ import time
 from typing import Any
 
 from ...errors import EnvironmentProblem, InternalError
-from . import transport
+from . import messages
 
 START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 10.0
@@ -75,8 +75,8 @@ class ForkServer:
         if self._ready:
             return
         try:
-            head, _ = transport.receive(self._control, START_TIMEOUT_S)
-        except (transport.ProtocolFault, transport.Timeout) as e:
+            head, _ = messages.receive(self._control, START_TIMEOUT_S)
+        except (messages.ProtocolFault, messages.Timeout) as e:
             code = self._process.poll()
             raise EnvironmentProblem(
                 f"the process that starts sealed children did not come up ({e or 'no answer'}; exit status {code})",
@@ -91,8 +91,8 @@ class ForkServer:
             self.wait_ready()
             ticket = next(self._tickets)
             try:
-                transport.send(self._control, {**request, "ticket": ticket}, fds)
-            except transport.ProtocolFault as e:
+                messages.send(self._control, {**request, "ticket": ticket}, fds)
+            except messages.ProtocolFault as e:
                 raise self._died(e) from None
             self._drain(lambda: ticket in self._pids, START_TIMEOUT_S)
             if ticket not in self._pids:
@@ -113,8 +113,8 @@ class ForkServer:
         return self.owner == os.getpid() and not self._lost and self._process.poll() is None
 
     def kill(self, pid: int) -> None:
-        with self._lock, contextlib.suppress(transport.ProtocolFault):
-            transport.send(self._control, {"kill": pid})
+        with self._lock, contextlib.suppress(messages.ProtocolFault):
+            messages.send(self._control, {"kill": pid})
 
     def ended(self, pid: int, timeout: float = 0.0) -> Ended | None:
         """How the child ended, or None if it still runs after ``timeout`` seconds."""
@@ -131,8 +131,8 @@ class ForkServer:
             if not select.select([self._control], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 return
             try:  # once it began, a message is read whole: half of one would garble all that follow
-                head, _ = transport.receive(self._control, MESSAGE_TIMEOUT_S)
-            except (transport.ProtocolFault, transport.Timeout) as e:
+                head, _ = messages.receive(self._control, MESSAGE_TIMEOUT_S)
+            except (messages.ProtocolFault, messages.Timeout) as e:
                 raise self._died(e) from None
             if "spawned" in head:
                 self._pids[head["ticket"]] = head["spawned"]
@@ -146,6 +146,8 @@ class ForkServer:
             self._control.close()
         if self.owner != os.getpid():
             return
+        if not self._ready:  # it still imports, and would look at its connection after that only
+            self._process.terminate()
         try:
             self._process.wait(CLOSE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -154,7 +156,7 @@ class ForkServer:
 
 
 _BOOT = """
-import os, sys, json
+import gc, os, sys, json
 fd = int(sys.argv[1])
 if fd != 3:
     os.dup2(fd, 3, inheritable=False); os.close(fd)
@@ -162,6 +164,7 @@ else:
     os.set_inheritable(3, False)
 sys.path[:] = json.loads(sys.argv[2])
 sys.argv = ["tilewright-child"]
+gc.disable()  # looking through what is being imported, again and again, takes a fifth of the time
 from tilewright.prove.child import namespaces
 namespaces.prepare()  # before torch, which starts threads
 from tilewright.prove.child.server import main
@@ -181,6 +184,12 @@ def server(*, interpret: bool = False) -> ForkServer:
                 found.close()
             _servers[interpret] = ForkServer(interpret=interpret)
         return _servers[interpret]
+
+
+def begin() -> None:
+    """Start the fork server ahead of need, so that it imports torch while the caller does. Nothing where there is none."""
+    if sys.platform == "linux":
+        server()
 
 
 def shutdown() -> None:

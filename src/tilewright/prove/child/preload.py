@@ -1,6 +1,7 @@
 """What a sealed child would import or work out anew after each fork is fetched before it: once, in the fork server.
 
 Modules only, and Triton's hash of itself (it reads its own library of some hundred megabytes): no tensor is made here.
+What most children do without comes later (``later``), piece by piece, when nobody waits for the server.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ import contextlib
 import importlib
 import importlib.util
 import pkgutil
+from collections.abc import Iterator
 
 import torch
-import torch._dynamo  # a dispatch mode imports it at first use, which would cost every child a second
 
 TRITON = (
     "triton.compiler.code_generator",
@@ -21,6 +22,8 @@ TRITON = (
     "triton.experimental.gluon.nvidia.blackwell",
     "triton.experimental.gluon.amd.gfx1250",
 )
+LATER = ("sympy", "torch.fx.experimental.symbolic_shapes", "torch._numpy", "torch._dynamo")
+"""For tensors without memory (trial runs of a problem file) and ``torch.compile``; in the order of what needs what."""
 OURS = ("tilewright.ir.ops", "tilewright.ir.torch_ops", "tilewright.task.readers")
 generator = torch.default_generator
 cuda_started = torch.cuda.is_initialized
@@ -36,6 +39,15 @@ def preload() -> None:
         for name in TRITON:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+
+
+def later() -> Iterator[None]:
+    """The rest, a piece at a time. A child that needs one before it is there fetches it itself."""
+    for name in LATER:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+        yield
+    if importlib.util.find_spec("triton"):
         with contextlib.suppress(ImportError, AttributeError, OSError):
             importlib.import_module("triton.runtime.cache").triton_key()
 

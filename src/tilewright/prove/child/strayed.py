@@ -16,12 +16,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from ...task.dispatch import DispatchMode
 
 Rule = Callable[[Any, Any, tuple[Any, ...], dict[str, Any], float], Any]
 
 
-class Strayed(TorchDispatchMode):
+class Strayed(DispatchMode):
     """Context around a run of the reference. ``share``: relative error of a sum of absolute values, a term."""
 
     def __init__(self, share: float):

@@ -1,7 +1,4 @@
-"""Messages between parent and child: a JSON head, and tensors as raw bytes in one memory file.
-
-    8 bytes   "TW" + version + number of descriptors, length of the head        (descriptors ride on these bytes)
-    head      UTF-8 JSON object
+"""Tensors between parent and child: a message (``messages.py``) whose descriptors are bundles.
 
 A ``Bundle`` is a memory file that holds storages, each between two guard zones, and a description of tensors over
 them. Nothing is pickled, so a message can at worst be malformed: that is a ``ProtocolFault``, blamed on the sender.
@@ -9,97 +6,20 @@ them. Nothing is pickled, so a message can at worst be malformed: that is a ``Pr
 
 from __future__ import annotations
 
-import array
 import contextlib
-import json
 import mmap
 import os
-import socket
-import struct
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-HEAD = struct.Struct("!2sBBI")
-MAX_HEAD = 64 << 20
-MAX_FDS = 128
+from .messages import ProtocolFault, Timeout, close, receive, send
+
+__all__ = ["GUARD", "PAGE", "Bundle", "ProtocolFault", "Timeout", "close", "receive", "send", "span"]
+
 PAGE = mmap.PAGESIZE
 GUARD = PAGE
-
-
-class ProtocolFault(Exception):
-    """The other side sent something that is no message, or closed the connection."""
-
-
-class Timeout(Exception):
-    """No message came within the time allowed."""
-
-
-def send(sock: socket.socket, head: Mapping[str, Any], fds: tuple[int, ...] = ()) -> None:
-    """Send one message; ``fds`` are duplicated into the receiver."""
-    body = json.dumps(head).encode()
-    first = HEAD.pack(b"TW", 1, len(fds), len(body))
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-    try:
-        sock.sendmsg([first], rights)
-        sock.sendall(body)
-    except OSError as e:
-        raise ProtocolFault(f"connection lost while sending ({e.strerror})") from None
-
-
-def receive(sock: socket.socket, timeout: float | None = None) -> tuple[dict[str, Any], list[int]]:
-    """Next message and its descriptors. Raises Timeout or ProtocolFault."""
-    deadline = None if timeout is None else time.monotonic() + timeout
-    fds: list[int] = []
-    try:
-        first = _read(sock, HEAD.size, deadline, fds)
-        magic, version, count, length = HEAD.unpack(first)
-        if magic != b"TW" or version != 1 or length > MAX_HEAD:
-            raise ProtocolFault(f"not a message: {first!r}")
-        body = _read(sock, length, deadline, fds)
-        head = json.loads(body)
-        if not isinstance(head, dict) or len(fds) != count:
-            raise ProtocolFault("malformed message")
-        return head, fds
-    except (ValueError, UnicodeDecodeError, RecursionError) as e:
-        close(fds)
-        raise ProtocolFault(f"malformed message: {e}") from None
-    except (ProtocolFault, Timeout):
-        close(fds)
-        raise
-
-
-def _read(sock: socket.socket, size: int, deadline: float | None, fds: list[int]) -> bytes:
-    chunks = bytearray()
-    while len(chunks) < size:
-        if deadline is not None:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise Timeout
-            sock.settimeout(left)
-        else:
-            sock.settimeout(None)
-        try:
-            data, rights, _, _ = sock.recvmsg(size - len(chunks), socket.CMSG_SPACE(MAX_FDS * 4))
-        except TimeoutError:
-            raise Timeout from None
-        except OSError as e:
-            raise ProtocolFault(f"connection lost ({e.strerror})") from None
-        for level, kind, raw in rights:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                fds.extend(array.array("i", raw[: len(raw) - len(raw) % 4]))
-        if not data:
-            raise ProtocolFault("the process closed its connection")
-        chunks += data
-    return bytes(chunks)
-
-
-def close(fds: list[int]) -> None:
-    for fd in fds:
-        with contextlib.suppress(OSError):
-            os.close(fd)
 
 
 # ------------------------------------------------------------------------------------------------------- bundles

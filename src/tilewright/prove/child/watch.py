@@ -11,9 +11,9 @@ from collections import Counter
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...kernel.languages._facade import is_host
+from ...task.dispatch import DispatchMode
 
 NAN_BYTE = 0xFF
 FINITE_BYTE = 0x4B
@@ -22,7 +22,7 @@ _FRESH = frozenset({"aten.empty.memory_format", "aten.empty_strided.default", "a
                     "aten.resize_.default"})  # fmt: skip
 
 
-class Watch(TorchDispatchMode):
+class Watch(DispatchMode):
     """Context around one call."""
 
     def __init__(self, *, poison: int | None = None, observe: bool = False):

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...errors import Unsupported
+from ..dispatch import DispatchMode
 
 _NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
 _COMPLEX = frozenset({torch.complex64, torch.complex32})
@@ -38,7 +38,7 @@ class _WidenFunctions(TorchFunctionMode):
         return func(*(_widen(a) for a in args), **{k: _widen(v) for k, v in kwargs.items()})
 
 
-class _WidenOps(TorchDispatchMode):
+class _WidenOps(DispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is torch.ops.aten.view.dtype:
