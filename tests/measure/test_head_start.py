@@ -47,7 +47,7 @@ def test_a_host_that_gets_slower_has_its_block_taken_again():
     pairing = Pairing(lanes, PROTOCOL, lambda kept, name: "", numpy.random.default_rng(1))
     for lane in lanes:
         pairing._size(lane)
-    assert not pairing._give_head_start()
+    assert not pairing._give_head_start([x.host for x in lanes])
     lanes[1].hand.host = 900e-6
     pairing._block()
     assert (len(lanes[0].blocks), pairing.late) == (0, 1)

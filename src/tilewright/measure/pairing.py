@@ -21,6 +21,7 @@ from .statistics import interval, paired
 
 Judge = Callable[[Kept, str], str]
 Progress = Callable[[str, int, int], None]
+LATEST = 0.9  # share of an arm's calls that must be queued in time
 
 
 @dataclass
@@ -59,7 +60,7 @@ class Pairing:
         started = time.monotonic()
         for lane in self.living():
             self._size(lane)
-        self._give_head_start()
+        self._give_head_start([x.host for x in self.lanes])
         while not self.stopped:
             self._block()
             done = len(self.lanes[0].blocks)
@@ -82,11 +83,11 @@ class Pairing:
         lane.calls = int(min(p.calls_most, max(p.calls_least, p.turn_seconds / max(each, 1e-9))))
         self._look(lane, [turn])
 
-    def _give_head_start(self) -> bool:
-        """Keep the device busy for so long before each call that every arm's is queued by then: the same for all. Whether
-        it was too short."""
+    def _give_head_start(self, hosts: Sequence[Sequence[float]]) -> bool:
+        """Keep the device busy for so long before each call that every arm's is queued by then: the same for all. ``hosts``:
+        what the host took, by arm. Whether calls came too late for what they were given."""
         p = self.protocol
-        slowest = max((float(numpy.median(x.host[-p.calls_most :])) for x in self.living() if x.host), default=0.0)
+        slowest = max((float(numpy.quantile(h, LATEST)) for h in hosts if h), default=0.0)
         held = max(x.hand.head_start for x in self.lanes)
         if p.head_start_margin * slowest <= held or held >= p.head_start_most:
             return False
@@ -108,7 +109,7 @@ class Pairing:
             self._look(lane, samples[lane.name])
         whole = [x for x in lanes if not x.fault]
         found = {x.name: _undisturbed(samples[x.name]) for x in whole}
-        if self._give_head_start():
+        if self._give_head_start([t.host for x in whole for t in samples[x.name]]):
             self.late += 1
         elif all(len(times) >= self.protocol.calls_least for times, _ in found.values()):
             for lane in whole:

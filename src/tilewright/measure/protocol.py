@@ -90,7 +90,7 @@ class Protocol(Model):
     floor_margin: float = 0.10
     """A time below the floor by more than this and its interval is refused."""
     head_start: float = 250e-6
-    head_start_margin: float = 1.25
+    head_start_margin: float = 1.5
     head_start_most: float = 2e-3
     """CUDA: how long the device is kept busy so that a call is queued before the first event: at least so long, and this
     many times what the slowest arm's host takes, the same for all arms. A call that takes the host longer than the most
