@@ -4,4 +4,7 @@ from ._builder import ArgumentError, catalog
 
 _PUBLIC = catalog.load()
 globals().update(_PUBLIC)
-__all__ = ["ArgumentError", *_PUBLIC]
+
+from .patching import patch  # noqa: E402  it calls the operators
+
+__all__ = ["ArgumentError", "patch", *_PUBLIC]
