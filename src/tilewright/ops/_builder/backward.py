@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...errors import InternalError
-from .schema import many, one
+from . import direct as short
+from .schema import first, many, one
 
 if TYPE_CHECKING:
     from .build import Built
@@ -53,14 +54,16 @@ class Backward:
         else:
             ctx.save_for_backward(*[given[a.name] for a in self.built.arguments if a.tensor])
 
-    def run(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
+    def run(self, ctx: Any, *grads: Any, direct: bool = False) -> tuple[Any, ...]:
+        """``direct``: launch here and now, not through the registered operator."""
         needs = [bool(ctx.needs_input_grad[self.names.index(n)]) for n in self.op.differentiable]
         out: list[Any] = [None] * len(self.names)
         upstream = grads[: self.op.public]
         if not any(needs) or all(g is None for g in upstream):
             return tuple(out)
         if ctx.kernel:
-            got = self.kernel(*upstream, *ctx.saved_tensors, *ctx.options, needs)
+            launch = self._launch if direct else self.kernel
+            got = launch(*upstream, *ctx.saved_tensors, *ctx.options, needs)
         else:
             tensors, options = iter(ctx.saved_tensors), iter(ctx.options)
             whole = [next(tensors if a.tensor else options) for a in self.built.arguments]
@@ -91,7 +94,8 @@ class Backward:
         grads, rest, needs = self._split(arguments, len(self.op.saves) + len(self.options))
         saved, options = self._saved(rest)
         assert self.op.backward is not None
-        got = self.op.backward(grads, saved, options, needs)
+        with short.on(first(grads).device):
+            got = self.op.backward(grads, saved, options, needs)
         if missing := [n for n in needs if got.get(n) is None]:
             raise InternalError(f"{self.op.name}: backward gave no gradient of {', '.join(missing)}")
         return self._padded(grads, got, needs)

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from . import direct
 from .arguments import wrong
 from .backward import Backward
 from .operator import Like, Operator
@@ -30,6 +31,8 @@ class Built:
         validate(op, self.arguments)
         self.names = [a.name for a in self.arguments]
         self.options = [a.name for a in self.arguments if not a.tensor]
+        self.back: Backward | None = None
+        self.function: Any = None
         if op.mutates:
             self._define_in_place()
         else:
@@ -40,10 +43,14 @@ class Built:
         self.op.check(*arguments)
         if self.op.mutates:
             return self._in_place(arguments)
-        got = self.call(*arguments)
-        if self.op.public == len(self.op.result_names):
-            return got
+        plain = not direct.watched(arguments) and self.route(arguments) == "kernel"
+        got = direct.call(self, arguments) if plain else many(self.call(*arguments))
         return one(got[: self.op.public])
+
+    def launch(self, arguments: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        """All results, by the kernel."""
+        with direct.on(first(arguments).device):
+            return self.op.forward(*arguments)
 
     def route(self, arguments: Sequence[Any]) -> str:
         """``kernel``, or why the reference runs."""
@@ -59,12 +66,13 @@ class Built:
         LIBRARY.impl(self.op.name, self._run, "CompositeExplicitAutograd")
         torch.library.register_fake(f"{SPACE}::{self.op.name}", self._fake, lib=LIBRARY)
         if self.op.backward is not None:
-            back = Backward(self, LIBRARY, SPACE)
+            self.back = back = Backward(self, LIBRARY, SPACE)
             torch.library.register_autograd(f"{SPACE}::{self.op.name}", back.run, setup_context=back.setup, lib=LIBRARY)
+            self.function = direct.function(self, back)
 
     def _run(self, *arguments: Any) -> Any:
         if self.route(arguments) == "kernel":
-            return one(self.op.forward(*arguments))
+            return one(self.launch(arguments))
         public = [fresh(t, arguments) for t in many(self.op.reference(*arguments))]
         kept = self.op.results(*arguments)[self.op.public :]
         return one([*public, *(first(arguments).new_empty(0, dtype=k.dtype) for k in kept)])
@@ -85,7 +93,7 @@ class Built:
 
     def _write(self, *arguments: Any) -> None:
         if self.route(arguments) == "kernel":
-            self.op.forward(*arguments)
+            self.launch(arguments)
             return
         given = dict(zip(self.names, arguments, strict=True))
         for name, values in zip(self.op.mutates, many(self.op.reference(*arguments)), strict=True):
