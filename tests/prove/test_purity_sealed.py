@@ -28,6 +28,32 @@ void kernel(const float *x, const float *w, float *y, int64_t N, int64_t K) {
 }
 """
 TORCH = "import torch\ndef kernel(x, w):\n    w.neg_()\n    y = x * -w.sum()\n    w.neg_()\n    return y\n"
+TRITON = """
+import torch
+import triton
+import triton.language as tl
+@triton.jit
+def negate(w_ptr, K, BLOCK: tl.constexpr):
+    k = tl.arange(0, BLOCK)
+    tl.store(w_ptr + k, -tl.load(w_ptr + k, mask=k < K), mask=k < K)
+@triton.jit
+def scale(x_ptr, w_ptr, y_ptr, N, K, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    k = tl.arange(0, 8)
+    w = SIGN tl.sum(tl.load(w_ptr + k, mask=k < K, other=0.0))
+    tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < N) * w, mask=i < N)
+def kernel(x, w):
+    y = torch.empty_like(x)
+    BEFORE
+    scale[(triton.cdiv(len(x), 16),)](x, w, y, len(x), len(w), BLOCK=16)
+    AFTER
+    return y
+"""
+LAUNCH = "negate[(1,)](w, len(w), BLOCK=8)"
+
+
+def triton(before: str, after: str, sign: str = "-") -> str:
+    return TRITON.replace("BEFORE", before).replace("AFTER", after).replace("SIGN", sign)
 
 
 def c(written: str, later: int = 0) -> str:
@@ -60,7 +86,21 @@ def test_torch_that_puts_its_input_back(tmp_path):
     assert finding.summary.startswith("input 'w' is written during the call and put back")
 
 
-@pytest.mark.parametrize(("kernel", "suffix"), [(c("w"), ".c"), (TORCH, ".py")])
+@pytest.mark.parametrize(("before", "after"), [(LAUNCH, LAUNCH), (LAUNCH, "w.neg_()"), ("w.neg_()", LAUNCH)])
+def test_launches_that_put_an_input_back(tmp_path, before, after):
+    finding = trial(tmp_path, triton(before, after), "interface", "values", "shapes", "purity", task=PLAIN).finding
+    assert (finding.gate, finding.cls, finding.where) == ("purity", "wrong", "w")
+    assert finding.summary.startswith("input 'w' is written during the call and put back")
+    assert finding.replays
+
+
+def test_launches_that_change_a_copy_pass(tmp_path):
+    kernel = triton("w = w.clone(); " + LAUNCH, LAUNCH)
+    result = trial(tmp_path, kernel, "values", "purity", task=PLAIN)
+    assert (result.failed, result["purity"].status) == (None, "pass"), result.finding
+
+
+@pytest.mark.parametrize(("kernel", "suffix"), [(c("w"), ".c"), (TORCH, ".py"), (triton(LAUNCH, LAUNCH), ".py")])
 def test_what_the_contract_lets_change_may_be_written(tmp_path, kernel, suffix):
     task = TASK.replace("MUTATED", ", mutated=True")
     result = trial(tmp_path, kernel, "values", "purity", task=task, suffix=suffix)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from ..task.calling import Calling
 from ..task.contract import strict as strictly
 from ..task.task import TaskSheet, Workload
 from ..task.tensors import FLOATS, TensorSpec
-from . import judging, module_state, postcondition, sizes, special
+from . import ahead, judging, module_state, postcondition, sizes, special
 from .case import Case, Recipe, record
 from .child.kernel_session import KernelSession
 from .child.reference_session import ReferenceSession
@@ -75,8 +75,8 @@ class Examination:
         self._kernels: dict[str, KernelSession] = {}
         self._callings: dict[str, tuple[Calling, dict[str, torch.Tensor]] | Trouble] = {}
         self._truths: dict[int, tuple[Case, Truth]] = {}
-        self._coming: tuple[Case, Future[Truth]] | None = None
-        self._helper = ThreadPoolExecutor(1, thread_name_prefix="truth")
+        self._coming: ahead.Begun[Truth] = ahead.Begun("truth")
+        self._calls: ahead.Begun[Outcome] = ahead.Begun("kernel")
         self.sealed: dict[str, Any] = {}
         self.launched: list[
             tuple[Case, Outcome]
@@ -128,6 +128,7 @@ class Examination:
         own = any(s.values.kind == "custom" for s in tensors.values()) or not self.sheet.inputs
         made: dict[str, Any] = {}
         if own:
+            self._wait()
             got = self.reference.inputs(w, recipe.seed)
             if isinstance(got, Trouble):
                 raise TaskError(f"the task's inputs can't be made at {w.dims}: {got.message}", where=got.where)
@@ -184,6 +185,7 @@ class Examination:
     def _calling(self, recipe: Recipe) -> tuple[Calling, dict[str, torch.Tensor]]:
         key = repr(sorted(recipe.workload.dims.items())) + str(recipe.workload.dtype)
         if key not in self._callings:
+            self._wait()
             self._callings[key] = self.reference.state(recipe.workload, self.seed_for("state"))
         got = self._callings[key]
         if isinstance(got, Trouble):
@@ -226,17 +228,18 @@ class Examination:
     def ahead(self, case: Case) -> None:
         """Begin with the truth of a case, beside what the kernel does meanwhile."""
         held = self._truths.get(id(case))
-        if (held is None or held[0] is not case) and self._coming is None:
-            self._coming = case, self._helper.submit(establish, self, case)
+        if held is None or held[0] is not case:
+            self._coming.begin(case, establish, self, case)
 
     def _wait(self) -> None:
-        """For the truth that is on its way, if there is one."""
-        if self._coming is not None:
-            (case, future), self._coming = self._coming, None
+        """For the truths that are on their way."""
+        for case, future in self._coming.rest():
             self._keep(case, future.result())
 
     def truth(self, case: Case) -> Truth:
         """Oracle, baseline and conditioning of a case; cached."""
+        if (coming := self._coming.take(case)) is not None:
+            return self._keep(case, coming.result())
         self._wait()
         held = self._truths.get(id(case))
         if held is not None and held[0] is case:
@@ -261,7 +264,11 @@ class Examination:
     # ---------------------------------------------------------------- running the kernel
 
     def session(self, *, fresh: bool = False, slot: str = "main") -> KernelSession:
-        """A live child of the kernel; ``fresh``: a new one."""
+        """A live child of the kernel, which does nothing at the time; ``fresh``: a new one."""
+        self.settle()
+        return self._session(fresh=fresh, slot=slot)
+
+    def _session(self, *, fresh: bool, slot: str) -> KernelSession:
         old = self._kernels.get(slot)
         if old is not None and (fresh or old.dead):
             old.close()
@@ -273,12 +280,31 @@ class Examination:
             self.sealed = old.sealed or self.sealed
         return old
 
-    def run(
+    def begin(self, case: Case) -> None:
+        """Call the kernel on a case, and work out the truth about it, beside what the caller does; ``run`` and ``truth``
+        then wait for these."""
+        self.ahead(case)
+        self._calls.begin(case, self._call, case)
+
+    def settle(self) -> None:
+        """Wait for calls that were begun, and forget them."""
+        if calls := self._calls.rest():
+            ahead.drop(calls, tuple(self._kernels.values()))
+
+    def run(self, case: Case, **options: Any) -> Outcome:
+        """Call the kernel on a case (see ``KernelSession.call`` for the options). ``fresh``: in a new child; ``slot``:
+        which child; ``rebuild=False``: a module that was built for these dims is called again as it is."""
+        begun = None if options else self._calls.take(case)
+        if begun is not None:
+            return begun.result()
+        self.settle()
+        return self._call(case, **options)
+
+    def _call(
         self, case: Case, *, fresh: bool = False, slot: str = "main", rebuild: bool = True, **options: Any
     ) -> Outcome:
-        """Call the kernel on a case (see ``KernelSession.call`` for the options). ``rebuild=False``: a module that was
-        built for these dims is called again as it is."""
-        session = self.session(fresh=fresh, slot=slot)
+        started = time.monotonic()
+        session = self._session(fresh=fresh, slot=slot)
         key = f"{id(case.calling)}{sorted(case.dims.items())}{case.recipe.workload.dtype}"
         if session.built != key or (rebuild and (case.changed or case.state)):  # type: ignore[attr-defined]
             if (fault := session.build(case.calling, case.state)) is not None:
@@ -293,6 +319,7 @@ class Examination:
         options.setdefault("seed", case.recipe.seed % (1 << 31))
         plain = not set(options) - PLAIN and slot == "main"
         outcome = session.call(inputs, **options)
+        outcome.seconds = time.monotonic() - started
         logged = sum(c.recipe.grad == case.recipe.grad for c, _ in self.launched)
         if plain and outcome.ok and outcome.launches and logged < LOGGED:
             self.launched.append((case, replace(outcome, outputs={}, grads={}, inputs_after={})))
@@ -360,7 +387,8 @@ class Examination:
 
     def close(self) -> None:
         """End the kernel's children (the reference's belong to the caller)."""
-        self._helper.shutdown(cancel_futures=True)
+        self._calls.stop(tuple(self._kernels.values()))
+        self._coming.stop()
         for s in self._kernels.values():
             s.close()
         self._kernels.clear()

@@ -8,7 +8,7 @@ all and stand here. A gate that can't follow that pattern overrides ``run``.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -57,12 +57,14 @@ class Tally:
 
 
 class Gate:
-    """Base of all gates. ``proves``: one line for tables. ``most``: findings after which the gate stops."""
+    """Base of all gates. ``proves``: one line for tables. ``most``: findings after which the gate stops.
+    ``plain``: ``check`` asks for one call of the kernel, without options; so the next case's may begin meanwhile."""
 
     name = ""
     proves = ""
     most = 1
     shrinks = True
+    plain = False
 
     def role(self, exam: Examination) -> Role:
         """``core``, ``deciding`` or ``advisory`` for this task."""
@@ -80,6 +82,10 @@ class Gate:
         """Whether the property holds on one case. Also what ``replay`` calls."""
         raise InternalRole(self.name)
 
+    def same(self, found: Check, smaller: Check) -> bool:
+        """Whether a smaller case shows the fault that was found."""
+        return smaller.cls == found.cls
+
     def claims(self, exam: Examination, tally: Tally) -> tuple[Claim, ...]:
         """What a pass lets one say."""
         return ()
@@ -96,12 +102,8 @@ class Gate:
         if reason := self.absent(exam):
             return GateReport(name=self.name, role=role, status="not applicable", reason=reason)
         tally = Tally()
-        deadline = started + exam.gate_seconds
         try:
-            for case in self.cases(exam):
-                if time.monotonic() > deadline and tally.cases:
-                    tally.cut = f"stopped after {exam.gate_seconds:g} s"
-                    break
+            for case in self._drawn(exam, tally, started + exam.gate_seconds):
                 exam.progress(self.name, tally.cases)
                 self._one(exam, case, tally, role)
                 if len(tally.findings) >= self.most:
@@ -109,7 +111,24 @@ class Gate:
         except Unsupported as e:
             return GateReport(name=self.name, role=role, status="inconclusive", reason=str(e), cases=tally.cases,
                               seconds=time.monotonic() - started)  # fmt: skip
+        finally:
+            exam.settle()
         return self._report(exam, tally, role, time.monotonic() - started)
+
+    def _drawn(self, exam: Examination, tally: Tally, deadline: float) -> Iterator[Case]:
+        """The cases while there is time. Those of a plain gate are begun one ahead."""
+        ahead = self.plain and exam.place is None
+        waiting: list[Case] = []
+        for case in self.cases(exam):
+            if time.monotonic() > deadline and tally.cases:
+                tally.cut = f"stopped after {exam.gate_seconds:g} s"
+                break
+            if ahead:
+                exam.begin(case)
+            waiting.append(case)
+            if len(waiting) > ahead:
+                yield waiting.pop(0)
+        yield from waiting
 
     def _one(self, exam: Examination, case: Case, tally: Tally, role: Role) -> None:
         result = self.check(exam, case)

@@ -47,12 +47,12 @@ def shrink(exam: Examination, gate: Gate, case: Case, check: Check) -> tuple[Cas
     return _sizes(exam, gate, best, shown, effort) if best.changed else (best, shown)
 
 
-def _try(exam: Examination, gate: Gate, case: Case, cls: str | None) -> Check | None:
+def _try(exam: Examination, gate: Gate, case: Case, shown: Check) -> Check | None:
     try:
         result = gate.check(exam, case)
     except TilewrightError:
         return None
-    return result if result.failed and result.cls == cls else None
+    return result if result.failed and gate.same(shown, result) else None
 
 
 def _sizes(exam: Examination, gate: Gate, best: Case, shown: Check, effort: Effort) -> tuple[Case, Check]:
@@ -67,7 +67,7 @@ def _sizes(exam: Examination, gate: Gate, best: Case, shown: Check, effort: Effo
                 return best, shown
             if not spec.allows(size):
                 continue
-            got = _redraw(exam, gate, best, _with(exam, best, name, size), shown.cls)
+            got = _redraw(exam, gate, best, _with(exam, best, name, size), shown)
             if got is not None:
                 best, shown = got
                 break
@@ -75,7 +75,7 @@ def _sizes(exam: Examination, gate: Gate, best: Case, shown: Check, effort: Effo
         low, high = -1, len(legal)  # legal sizes below the one that fails; at ``high`` it fails
         while high - low > 1 and not effort.spent():
             middle = (low + high) // 2
-            got = _redraw(exam, gate, best, _with(exam, best, name, legal[middle]), shown.cls)
+            got = _redraw(exam, gate, best, _with(exam, best, name, legal[middle]), shown)
             if got is not None:
                 (best, shown), high = got, middle
             else:
@@ -101,7 +101,7 @@ def _with(exam: Examination, case: Case, name: str, size: int) -> dict[str, int]
 
 
 def _redraw(
-    exam: Examination, gate: Gate, case: Case, dims: dict[str, int] | None, cls: str | None
+    exam: Examination, gate: Gate, case: Case, dims: dict[str, int] | None, found: Check
 ) -> tuple[Case, Check] | None:
     if dims is None:
         return None
@@ -110,7 +110,7 @@ def _redraw(
         smaller = _cut(smaller, case) if case.changed else smaller
     except (TilewrightError, KeyError):
         return None
-    shown = _try(exam, gate, smaller, cls)
+    shown = _try(exam, gate, smaller, found)
     return None if shown is None else (smaller, shown)
 
 
@@ -142,7 +142,7 @@ def _values(exam: Examination, gate: Gate, best: Case, shown: Check, effort: Eff
                 return best, shown
             with torch.no_grad():
                 changed = _like(x, simpler(torch.nan_to_num(x)))
-            got = _try(exam, gate, _edit(best, name, changed), shown.cls)
+            got = _try(exam, gate, _edit(best, name, changed), shown)
             if got is not None and not torch.equal(changed, x):
                 best, shown = _edit(best, name, changed), got
                 break
@@ -162,7 +162,7 @@ def _blocks(exam: Examination, gate: Gate, best: Case, name: str, shown: Check, 
                 continue
             flat[start : start + size] = 0
             trial = _edit(best, name, _like(x, flat.view(x.shape)))
-            got = _try(exam, gate, trial, shown.cls)
+            got = _try(exam, gate, trial, shown)
             if got is not None:
                 best, shown = trial, got
         if size == 1 or n // size > 16:

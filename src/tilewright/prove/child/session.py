@@ -64,6 +64,7 @@ class Outcome:
     child reports. ``places``: where outputs lie, by the child's word (storage as launches number it).
     ``stale``: outputs kept from earlier calls that this one changed. ``patched``: functions that the
     candidate replaced. ``late``: outputs that changed after the call. ``grads_again``: of a second backward.
+    ``seconds``: how long it took, a build included.
     """
 
     trouble: Trouble | None = None
@@ -87,6 +88,7 @@ class Outcome:
     places: dict[str, Any] = field(default_factory=dict)
     tuned: dict[str, list[list[str]]] = field(default_factory=dict)
     trace: dict[str, Any] | None = None
+    seconds: float = 0.0
 
     @property
     def ok(self) -> bool:

@@ -3,7 +3,8 @@
 What is written and put back before the call returns leaves no trace in memory, but other threads and streams see it, and
 inputs in read-only memory (a mapped file, constants) end the process. So a call is made with the pages of all inputs
 read-only. If it crashes there, and not without, the inputs are made read-only one at a time: the one at which the same
-calls crash again is written.
+calls crash again is written. What a Triton launch changed is written into its arguments in the candidate's process, so
+these pages hold launches too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ..examination import Examination
 
 Episode = Callable[["Examination", Case, tuple[str, ...]], Check]
-LANGUAGES = ("native", "torch")
+LANGUAGES = ("native", "torch", "triton")
 CRASHES = "crashes"
 
 

@@ -9,7 +9,8 @@ pointer, shape, content sample or call count must differ. Outputs that the calle
 change in place. *state*: where state is the contract (running statistics), it must become what the reference's becomes.
 
 It proves nothing about keys that happen not to collide here, nor about caches that only a longer run fills, nor about an
-input that a Triton launch or a kernel on a device changes and a later launch of the same call puts back. Sources:
+input that a kernel on a device changes and puts back within one call, nor about bytes that a launch writes as they were.
+Sources:
 results kept by pointer, shape or content on public leaderboards (reference-kernels #102, #160; flashinfer-bench #414);
 inputs overwritten in place (Liger-Kernel #272, unsloth #5002); specialisations kept from an earlier shape
 (triton #1330); llm.c #851 (drift after some calls).

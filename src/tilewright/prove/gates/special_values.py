@@ -41,6 +41,7 @@ ESSENTIAL = 18
 class SpecialValues(Gate):
     name = "special values"
     proves = "NaN, infinities, signed zeros, extremes and subnormals as in the reference"
+    plain = True
 
     def role(self, exam: Examination) -> Role:
         return "deciding" if exam.contract.special_values == "promised" else "advisory"
@@ -54,10 +55,11 @@ class SpecialValues(Gate):
         return patient(exam, _recipes(exam), essential=ESSENTIAL, share=0.1)
 
     def check(self, exam: Examination, case: Case) -> Check:
+        exam.ahead(case)
+        outcome = exam.run(case)
         truth = exam.truth(case)
         if truth.refused is not None:
             return Check(skipped=f"the reference refuses: {truth.refused.message}")
-        outcome = exam.run(case)
         promised = exam.contract.special_values == "promised"
         result = exam.trouble(outcome) or exam.form(truth, outcome) or _judge(exam, case, truth, outcome)
         if result.failed and case.recipe.family == "special:subnormal" and _flushes(exam, case, outcome):

@@ -33,6 +33,7 @@ ENOUGH = 1 << 14
 class Values(Gate):
     name = "values"
     proves = "within the error budget of the float64 oracle on the given workload"
+    plain = True
 
     def role(self, exam: Examination) -> Role:
         return "core"
