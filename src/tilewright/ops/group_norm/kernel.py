@@ -121,7 +121,7 @@ def _tile(x_ptr, dy_ptr, stat_ptr, lines, C, K, S, stretches, sxn, sxc, sxs, sdn
 
 
 @triton.jit
-def _sums(x_ptr, dy_ptr, stat_ptr, part_ptr, lines, C, K, S, stretches, shares, sxn, sxc, sxs, sdn, sdc, sds,
+def _sums(x_ptr, dy_ptr, stat_ptr, part_ptr, lines, C, K, S, stretches, apart, sxn, sxc, sxs, sdn, sdc, sds,
           ROWS: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
     """Over a stretch of each of ``ROWS`` channels: sums of the gradient times the normalised input, and of the gradient."""
     line, _place, _inside, unit, dy, _scale = _tile(
@@ -130,11 +130,11 @@ def _sums(x_ptr, dy_ptr, stat_ptr, part_ptr, lines, C, K, S, stretches, shares, 
     share = line // C * stretches + tl.program_id(0).to(tl.int64) % stretches
     at = part_ptr + share * C + line % C
     tl.store(at, tl.sum(dy * unit, axis=1)[:, None], mask=line < lines)
-    tl.store(at + shares * C, tl.sum(dy, axis=1)[:, None], mask=line < lines)
+    tl.store(at + apart, tl.sum(dy, axis=1)[:, None], mask=line < lines)
 
 
 @triton.jit
-def _levels(part_ptr, w_ptr, level_ptr, G, K, S, stretches, shares, sw, BLOCK: tl.constexpr, WEIGHT: tl.constexpr):
+def _levels(part_ptr, w_ptr, level_ptr, G, K, L, stretches, apart, sw, BLOCK: tl.constexpr, WEIGHT: tl.constexpr):
     """Two means over one group: of the weighted gradient, and of it times the normalised input."""
     ACC: tl.constexpr = part_ptr.dtype.element_ty
     row = tl.program_id(0).to(tl.int64)
@@ -146,16 +146,15 @@ def _levels(part_ptr, w_ptr, level_ptr, G, K, S, stretches, shares, sw, BLOCK: t
         c = row % G * K + i % K
         at = part_ptr + (row // G * stretches + i // K) * (G * K) + c
         of_unit = tl.load(at, mask=inside, other=0.0)
-        plain = tl.load(at + shares * (G * K), mask=inside, other=0.0)
+        plain = tl.load(at + apart, mask=inside, other=0.0)
         if WEIGHT:
             w = tl.load(w_ptr + c * sw, mask=inside, other=0.0).to(ACC)
             of_unit *= w
             plain *= w
         along += of_unit
         level += plain
-    count = (K * S).to(ACC)
-    tl.store(level_ptr + row * 2, tl.sum(level, axis=0) / count)
-    tl.store(level_ptr + row * 2 + 1, tl.sum(along, axis=0) / count)
+    tl.store(level_ptr + row * 2, tl.sum(level, axis=0) / L)
+    tl.store(level_ptr + row * 2 + 1, tl.sum(along, axis=0) / L)
 
 
 @triton.jit
@@ -245,12 +244,12 @@ def backward(dy, x, stats, groups, weight, bias, need_x=True, need_weight=True, 
     dx = torch.empty((N, C, S), dtype=x.dtype, device=x.device) if need_x else None
     strides = (*x.stride(), *dy.stride())
     if programs:
-        _sums[(programs,)](x, dy, stats, parts, lines, C, K, S, stretches, shares, *strides, **tile)
+        _sums[(programs,)](x, dy, stats, parts, lines, C, K, S, stretches, shares * C, *strides, **tile)
     if programs and need_x:
         levels = torch.empty((N * groups, 2), dtype=stats.dtype, device=x.device)
         _levels[(N * groups,)](
-            parts, w, levels, groups, K, S, stretches, shares, sw, BLOCK=min(triton.next_power_of_2(K * stretches), 1024),
-            WEIGHT=weight is not None, num_warps=4,
+            parts, w, levels, groups, K, K * S, stretches, shares * C, sw,
+            BLOCK=min(triton.next_power_of_2(K * stretches), 1024), WEIGHT=weight is not None, num_warps=4,
         )  # fmt: skip
         _slopes[(programs,)](
             x, w, dy, dx, stats, levels, lines, C, K, S, stretches, *strides, sw, **tile, WEIGHT=weight is not None,
@@ -291,3 +290,8 @@ def kernel(x, groups, weight, bias, eps):
 
 def plain(x, groups, eps):
     return _GroupNorm.apply(x, groups, None, None, eps)
+
+
+def gradients(dy, x, stats, groups, weight):
+    """Backward by itself; ``weight`` stands for the bias too, of which its gradient takes shape and dtype alone."""
+    return backward(dy, x, stats, groups, weight, weight)

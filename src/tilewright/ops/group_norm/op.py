@@ -82,7 +82,7 @@ GROUP_NORM = build(Operator(
     reference=reference.group_norm, results=_results, result_names=("y", "stats"), forward=_forward, backward=_backward,
     check=check, differentiable=("x", "weight", "bias"), saves=("x", "stats", "weight", "bias"), dtypes=DTYPES,
     folder=Path(__file__).parent, calls=_calls(), function=NAME,
-    pairs=(Pair("task.py", "kernel"), Pair("task_plain.py", "plain")),
+    pairs=(Pair("task.py", "kernel"), Pair("task_plain.py", "plain"), Pair("task_backward.py", "gradients")),
     copies="an input or incoming gradient whose dims behind the channels no stride joins; counted",
     memory="the result and two numbers a group; x is kept for backward, which adds two numbers for each 4096 places",
 ))  # fmt: skip
