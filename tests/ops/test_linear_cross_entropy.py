@@ -34,9 +34,9 @@ def test_gradients_of_all_three():
 
 def test_only_wanted_gradients_take_memory():
     x, w, t = example()
-    like = op.results(x, w, t, None, None, -100, 0.0, 0.0, 0.0, "mean", [True, False, False])
-    assert [k.shape for k in like] == [(), (9, 6), (0,), (0,)]
-    assert like[2].dtype == torch.float32
+    for want_x, reduction, kept in ((True, "mean", (9, 6)), (False, "mean", (0,)), (True, "none", (0,))):
+        like = op.results(x, w, t, None, None, -100, 0.0, 0.0, 0.0, reduction, want_x)
+        assert [k.shape for k in like] == [(9,) if reduction == "none" else (), (9, 2), kept]
 
 
 @pytest.mark.parametrize(("change", "words"), [

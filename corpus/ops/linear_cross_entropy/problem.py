@@ -67,6 +67,7 @@ TASK = Task(
         {"M": 12, "K": 24, "V": 50},
         {"dims": {"M": 300, "K": 8, "V": 9}, "scalars": {"ignore_index": 0, "label_smoothing": 0.125}},
         {"dims": {"M": 300, "K": 8, "V": 9}, "scalars": {"reduction": "none", "z_loss": 0.0078125}},
+        {"dims": {"M": 300, "K": 4, "V": 700}},
     ],
     contract=Contract(
         identifier="ops.linear_cross_entropy", gradients="promised", accumulate="float32",

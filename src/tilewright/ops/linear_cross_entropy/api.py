@@ -17,11 +17,11 @@ def linear_cross_entropy(x: torch.Tensor, weight: torch.Tensor, target: torch.Te
     ``target`` (...), with no more than 256 rows of logits in memory.
 
     The options are those of ``cross_entropy``; ``class_weight`` is its ``weight``. Logits have the dtype of ``x``. With a
-    reduction the gradients are formed beside the loss, where one is wanted; with ``none`` backward forms the logits again.
-    Gradients of weight and bias are summed over rows in float32. Raises ArgumentError.
+    reduction the gradient of ``x`` is formed beside the loss, if one is wanted. Backward forms the logits again, a block of
+    classes at a time, so that the weight's gradient is summed over all rows in float32 and rounded once, without a float32
+    copy of it. Raises ArgumentError.
     """
-    grad = torch.is_grad_enabled()
-    wanted = [grad and t is not None and t.requires_grad for t in (x, weight, bias)]
+    want_x = torch.is_grad_enabled() and x.requires_grad
     options = (ignore_index, label_smoothing, z_loss, softcap, reduction)
-    loss: torch.Tensor = LINEAR_CROSS_ENTROPY(x, weight, target, bias, class_weight, *options, wanted)
+    loss: torch.Tensor = LINEAR_CROSS_ENTROPY(x, weight, target, bias, class_weight, *options, want_x)
     return loss

@@ -16,7 +16,7 @@ from .reference import linear_cross_entropy
 NAME = "linear_cross_entropy"
 SCHEMA = (
     "(Tensor x, Tensor weight, Tensor target, Tensor? bias, Tensor? class_weight, int ignore_index, "
-    "float label_smoothing, float z_loss, float softcap, str reduction, bool[] wanted) -> (Tensor, Tensor, Tensor, Tensor)"
+    "float label_smoothing, float z_loss, float softcap, str reduction, bool want_x) -> (Tensor, Tensor, Tensor)"
 )
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
@@ -38,12 +38,14 @@ def check(x: Any, weight: Any, target: Any, bias: Any, class_weight: Any, ignore
 
 
 def results(x: Any, weight: Any, target: Any, *rest: Any) -> list[Like]:
-    *_, reduction, wanted = rest
+    *_, reduction, want_x = rest
     each, wide = reduction == "none", torch.promote_types(x.dtype, torch.float32)
-    shapes = [tuple(x.shape), tuple(weight.shape), (weight.shape[0],)]
-    shapes = [s if w and not each else (0,) for s, w in zip(shapes, wanted, strict=True)]
-    kept = [Like(s, d) for s, d in zip(shapes, (x.dtype, torch.float32, torch.float32), strict=True)]
-    return [Like(tuple(target.shape) if each else (), wide), *kept]
+    dx = tuple(x.shape) if want_x and not each else (0,)
+    return [
+        Like(tuple(target.shape) if each else (), wide),
+        Like((target.numel(), 2), torch.float32),
+        Like(dx, x.dtype),
+    ]
 
 
 def outside(x: torch.Tensor, *_: Any) -> str | None:
@@ -54,37 +56,24 @@ def forward(x: Any, weight: Any, target: Any, *rest: Any) -> tuple[torch.Tensor,
     from ..cross_entropy import linear
 
     with torch.autocast(x.device.type, enabled=False):  # the products keep the dtype of x
-        loss, dx, dw, db = linear.forward(rows(NAME, "x", x), weight, target.reshape(-1), *rest)
+        loss, stats, dx = linear.forward(rows(NAME, "x", x), weight, target.reshape(-1), *rest)
     each = rest[-2] == "none"
-    return loss.view(target.shape) if each else loss, dx.view(x.shape) if dx.dim() > 1 else dx, dw, db
+    return loss.view(target.shape) if each else loss, stats, dx.view(x.shape) if dx.dim() > 1 else dx
 
 
 def backward(grads: Any, saved: Any, options: Any, needs: Any) -> dict[str, torch.Tensor]:
-    """What forward kept, times the incoming gradient; or logits formed again where it could keep nothing."""
-    arguments = [saved[n] for n in ("x", "weight", "bias")]
-    names, kept = ("x", "weight", "bias"), [saved[n] for n in ("dx", "dw", "db")]
-    if options["reduction"] != "none" and all(
-        w or n not in needs for n, w in zip(names, options["wanted"], strict=True)
-    ):
-        found = [grads[0] * k for k in kept]
-    else:
-        found = _again(grads[0], saved, options, [n in needs for n in names])
-    return {n: g.to(t.dtype).view(t.shape) for n, t, g in zip(names, arguments, found, strict=True) if n in needs}
-
-
-def _again(upstream: Any, saved: Any, options: Any, wanted: list[bool]) -> Any:
     from ..cross_entropy import linear
 
-    target = saved["target"].reshape(-1)
-    if options["reduction"] != "none":
-        share = linear.divisors_of(target, saved["class_weight"], options["ignore_index"], options["reduction"])[1]
-        upstream = (upstream / share).expand(target.shape)
-    plain = {n: options[n] for n in ("ignore_index", "label_smoothing", "z_loss", "softcap")}
-    given = {n: saved[n] for n in ("weight", "bias", "class_weight")}
-    with torch.autocast(target.device.type, enabled=False):
-        return linear.again(
-            upstream.reshape(-1), rows(NAME, "x", saved["x"]), target=target, wanted=wanted, **given, **plain
-        )
+    x, up, dx = saved["x"], grads[0], saved["dx"]
+    flat = {"x": rows(NAME, "x", x), "target": saved["target"].reshape(-1)}
+    given = [(saved | flat)[n] for n in ("x", "weight", "target", "bias", "class_weight", "stats")]
+    kept = rows(NAME, "dx", dx) if options["want_x"] and options["reduction"] != "none" else dx
+    plain = [options[n] for n in ("ignore_index", "label_smoothing", "z_loss", "softcap", "reduction")]
+    names = ("x", "weight", "bias")
+    with torch.autocast(x.device.type, enabled=False):
+        up = up.reshape(-1) if options["reduction"] == "none" else up
+        found = linear.backward(*[up, *given, kept, *plain, [n in needs for n in names]])
+    return {n: g.view(saved[n].shape) for n, g in zip(names, found, strict=True) if g is not None}
 
 
 def _calls() -> tuple[Call, ...]:
@@ -103,15 +92,17 @@ def _calls() -> tuple[Call, ...]:
         Call("all_options", of(2, 3, bias=True, weighted=True, label_smoothing=0.1, z_loss=0.01, softcap=5.0)),
         Call("each", of(2, 3, bias=True, reduction="none")),
         Call("chunks", of(300, count=5, reduction="sum")),
+        Call("blocks", of(300, count=700, ignore_index=3)),
     )
 
 
 LINEAR_CROSS_ENTROPY = build(Operator(
     name=NAME, summary="linear layer and cross entropy, without all logits in memory; every option of cross_entropy",
     schema=SCHEMA, reference=linear_cross_entropy, results=results, forward=forward, backward=backward, check=check,
-    differentiable=("x", "weight", "bias"), result_names=("loss", "dx", "dw", "db"), function=NAME,
-    saves=("x", "weight", "target", "bias", "class_weight", "dx", "dw", "db"), folder=Path(__file__).parent,
+    differentiable=("x", "weight", "bias"), result_names=("loss", "stats", "dx"), function=NAME,
+    saves=("x", "weight", "target", "bias", "class_weight", "stats", "dx"), folder=Path(__file__).parent,
     dtypes=DTYPES, outside=outside, pairs=(Pair("task.py", "kernel", "../cross_entropy/linear.py"),), calls=_calls(),
     copies="x whose leading dims are no evenly spaced rows; targets that lie unevenly",
-    memory="logits and their gradient for 256 rows; the gradient of x in its dtype, those of weight and bias in float32",
+    memory="logits of 256 rows, their gradient in the same place; two numbers a row and the gradient of x are kept",
+    notes=("sums of a product run in float32 as far as torch.backends.cuda.matmul allows no reduced-precision reduction",),
 ))  # fmt: skip

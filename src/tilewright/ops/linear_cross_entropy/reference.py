@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 
 
@@ -18,10 +16,10 @@ def linear_cross_entropy(
     z_loss: float = 0.0,
     softcap: float = 0.0,
     reduction: str = "mean",
-    wanted: Sequence[bool] = (),
+    want_x: bool = False,
 ) -> torch.Tensor:
-    """Cross entropy of ``x @ weight.T + bias``: each row's, or their sum or mean by the weights of the targets. ``wanted``
-    says which gradients a kernel is to form beside the loss, and changes nothing here."""
+    """Cross entropy of ``x @ weight.T + bias``: each row's, or their sum or mean by the weights of the targets. ``want_x``
+    says whether a kernel is to form that gradient beside the loss, and changes nothing here."""
     wide = torch.promote_types(x.dtype, torch.float32)
     with torch.autocast(x.device.type, enabled=False):  # logits keep the dtype of x
         logits = torch.nn.functional.linear(x, weight, bias).to(wide)
