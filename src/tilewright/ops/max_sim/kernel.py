@@ -228,6 +228,7 @@ def forward(q, d, scale, q_mask, d_mask, cu_q, cu_d, pair, keep):
 
     ``keep``: (documents, query tokens), of pairs (query tokens), int32.
     """
+    cu_q, cu_d = (cu if cu is None else cu.contiguous() for cu in (cu_q, cu_d))
     a, b = Sizes(q, cu_q), Sizes(d, cu_d)
     new = lambda *shape: torch.empty(shape, dtype=torch.float32, device=q.device)  # noqa: E731
     out = new(a.count) if pair else new(a.count, b.count)
@@ -249,6 +250,7 @@ def forward(q, d, scale, q_mask, d_mask, cu_q, cu_d, pair, keep):
 
 def backward(upstream, q, d, scale, at, cu_q, cu_d, pair, wanted):
     """Gradients of ``q`` and ``d`` that are ``wanted``, from the choices that forward kept; contiguous."""
+    cu_q, cu_d = (cu if cu is None else cu.contiguous() for cu in (cu_q, cu_d))
     a, b = Sizes(q, cu_q), Sizes(d, cu_d)
     up = (upstream.stride(0), 0) if pair else upstream.stride()
     owners = a.owners(cu_q, at)
@@ -301,7 +303,7 @@ class _MaxSim(torch.autograd.Function):
         return *backward(upstream, *ctx.saved_tensors, ctx.pair, ctx.needs_input_grad[:2]), *[None] * 6
 
 
-def max_sim(q, d, q_mask, d_mask):
+def kernel(q, d, q_mask, d_mask):
     return _MaxSim.apply(q, d, None, q_mask, d_mask, None, None, False)
 
 

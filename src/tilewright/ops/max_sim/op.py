@@ -14,6 +14,7 @@ from . import reference
 from .calls import INT8, PACKED, PADDED, PAIRS
 
 FOLDER = Path(__file__).parent
+TENSORS = ("q", "d", "scale", "q_mask", "d_mask", "cu_q", "cu_d")
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 NOTES = (
     "a masked or padded token takes no part; a document without a token scores -inf, a query without one 0",
@@ -93,10 +94,10 @@ def _results(form: str) -> Callable[..., list[Like]]:
     return results
 
 
-def _arguments(form: str, rest: Any) -> tuple[Any, ...]:
+def _arguments(form: str, rest: Any) -> Any:
     """scale, masks and offsets of any form, as the kernel takes them."""
     if form == "packed":
-        return (None, None, None, rest[0].contiguous(), rest[1].contiguous())
+        return (None, None, None, rest[0], rest[1])
     return (rest[0] if form == "int8" else None, rest[-2], rest[-1], None, None)
 
 
@@ -104,7 +105,8 @@ def _forward(form: str) -> Callable[..., Any]:
     def forward(q: Any, d: Any, *rest: Any) -> Any:
         from . import kernel
 
-        return kernel.forward(q, d, *_arguments(form, rest[:-1]), form == "pairs", rest[-1])
+        given = (q, d, *_arguments(form, rest[:-1]), form == "pairs", rest[-1])
+        return kernel.forward(*given)
 
     return forward
 
@@ -113,13 +115,11 @@ def _backward(form: str) -> Callable[..., dict[str, torch.Tensor]]:
     def backward(grads: Any, saved: Any, options: Any, needs: Any) -> dict[str, torch.Tensor]:
         from . import kernel
 
-        cu = [saved[n].contiguous() if n in saved else None for n in ("cu_q", "cu_d")]
-        at = saved["at"]
+        q, d, scale, q_mask, d_mask, cu_q, cu_d = (saved.get(n) for n in TENSORS)
+        at, pair = saved["at"], form == "pairs"
         if not options["keep"]:  # asked for later: the choices are made again
-            rest = [saved.get(n) for n in ("scale", "q_mask", "d_mask")]
-            at = kernel.forward(saved["q"], saved["d"], *rest, *cu, form == "pairs", True)[1]
-        wanted = ("q" in needs, "d" in needs)
-        got = kernel.backward(grads[0], saved["q"], saved["d"], saved.get("scale"), at, *cu, form == "pairs", wanted)
+            at = kernel.forward(q, d, scale, q_mask, d_mask, cu_q, cu_d, pair, True)[1]
+        got = kernel.backward(grads[0], q, d, scale, at, cu_q, cu_d, pair, ("q" in needs, "d" in needs))
         return {n: g for n, g in zip(("q", "d"), got, strict=True) if g is not None}
 
     return backward
@@ -139,7 +139,8 @@ def _build(form: str, given: str, function: Any, check: Any, calls: tuple[Call, 
         reference=lambda *given, **named: function(*given[:count], **named),
         results=_results(form), forward=_forward(form), backward=_backward(form), check=check, outside=outside,
         differentiable=("q",) if form == "int8" else ("q", "d"), saves=(*tensors, "at"), result_names=("scores", "at"),
-        function=name, folder=FOLDER, dtypes=DTYPES, calls=calls, pairs=(Pair(task, name),), notes=NOTES,
+        function=name, folder=FOLDER, dtypes=DTYPES, calls=calls,
+        pairs=(Pair(task, "kernel" if form == "padded" else name),), notes=NOTES,
         memory="the scores; where a gradient is wanted four bytes for each query token and document",
         copies="none but cu_q and cu_d that lie unevenly: strides are arguments of the kernel",
     ))  # fmt: skip
