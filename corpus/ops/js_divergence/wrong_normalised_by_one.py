@@ -18,11 +18,15 @@ def _place(program, pieces, M, V, ROWS: tl.constexpr, PIECE: tl.constexpr):
 
 
 @triton.jit
-def _tile(x_ptr, t_ptr, row, cols, inside, temperature, sxm, sxv, stm, stv, LOG_TARGET: tl.constexpr):
-    """Target as it lies in memory, and the logarithms of input and target over the temperature."""
+def _tile(x_ptr, t_ptr, row, cols, inside, temperature, sxm, sxv, stm, stv, LOG_TARGET: tl.constexpr,
+          TEMPERED: tl.constexpr):  # fmt: skip
+    """Target as it lies in memory, and the logarithms of input and target over the temperature, if there is one."""
     x = tl.load(x_ptr + row[:, None] * sxm + cols * sxv, mask=inside, other=0.0).to(tl.float32)
     raw = tl.load(t_ptr + row[:, None] * stm + cols * stv, mask=inside, other=1.0).to(tl.float32)
-    return raw, x / temperature, (raw if LOG_TARGET else tl.log(raw)) / temperature
+    t = raw if LOG_TARGET else tl.log(raw)
+    if TEMPERED:
+        x, t = x / temperature, t / temperature
+    return raw, x, t
 
 
 @triton.jit
@@ -43,7 +47,7 @@ def _normalise(x_ptr, t_ptr, part_ptr, M, V, pieces, temperature, sxm, sxv, stm,
     for start in range(first, last, BLOCK):
         cols = (start + tl.arange(0, BLOCK)).to(tl.int64)[None, :]
         inside = (row < M)[:, None] & (cols < last)
-        _raw, x, t = _tile(x_ptr, t_ptr, row, cols, inside, temperature, sxm, sxv, stm, stv, LOG_TARGET)
+        _raw, x, t = _tile(x_ptr, t_ptr, row, cols, inside, temperature, sxm, sxv, stm, stv, LOG_TARGET, True)
         x_top, x_sum = _climb(x_top, x_sum, tl.where(inside, x, -float("inf")))
         t_top, t_sum = _climb(t_top, t_sum, tl.where(inside, t, -float("inf")))
     x_high, t_high = tl.max(x_top, axis=1), tl.max(t_top, axis=1)
@@ -81,7 +85,7 @@ def _stats(stat_ptr, row, M):
 def _parts(x_ptr, t_ptr, row, cols, inside, beta, temperature, sxm, sxv, stm, stv, x_top, x_log, t_top, t_log,
            LOG_TARGET: tl.constexpr, TEMPERED: tl.constexpr):  # fmt: skip
     """Target as in memory; ``q``, ``p``; ``(1 - beta) q log(q / m)``, ``beta p log(p / m)``; ``beta log(p / m)``."""
-    raw, x, t = _tile(x_ptr, t_ptr, row, cols, inside, temperature, sxm, sxv, stm, stv, LOG_TARGET)
+    raw, x, t = _tile(x_ptr, t_ptr, row, cols, inside, temperature, sxm, sxv, stm, stv, LOG_TARGET, TEMPERED)
     p = raw
     if TEMPERED:
         x, t = (x - x_top[:, None]) - x_log[:, None], (t - t_top[:, None]) - t_log[:, None]
