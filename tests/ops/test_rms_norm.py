@@ -1,5 +1,10 @@
 """rms_norm: the reference against PyTorch, what is refused, what the launchers hand to the kernels, tilings."""
 
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+
 import doubles
 import pytest
 import torch
@@ -73,7 +78,62 @@ def test_gradient_of_the_sum_alone_passes_through():
     assert torch.equal(got["residual"], g)
     assert not got["weight"].any()
     assert got["x"].is_contiguous()
-    assert got["x"].data_ptr() != got["residual"].data_ptr()
+    assert got["x"].data_ptr() != got["residual"].data_ptr(), "results of a registered operator share memory"
+
+
+SHARED = """
+import torch
+import tilewright.ops
+from tilewright.ops._builder import Built, direct, find
+
+Built.route = lambda self, arguments: "kernel"
+clones = []
+clone = torch.Tensor.clone
+torch.Tensor.clone = lambda t, *a, **k: clones.append(1) or clone(t, *a, **k)
+f = find("rms_norm_residual")
+for way in ("direct", "registered"):
+    if way == "registered":
+        direct.watched = lambda arguments: True
+    torch.manual_seed(1)
+    leaves = [torch.randn(3, 8, requires_grad=True) for _ in range(2)]
+    before = [2 * t for t in leaves]
+    inner, weight = [t * 1.0 for t in before], torch.ones(8)
+    made = []
+    for given in (leaves, inner):
+        clones.clear()
+        y, total = f(*given, weight, 1e-6, 0.0)
+        made.append(torch.autograd.grad(y.square().sum() + total.sum(), given, retain_graph=True))
+        assert len(clones) == (way == "registered"), (way, len(clones))
+    assert torch.equal(made[0][0], made[0][1])
+    # Leaves keep what is their own, also where gradients are added up in place.
+    y, total = f(*leaves, weight, 1e-6, 0.0)
+    loss = y.square().sum() + total.sum()
+    loss.backward(retain_graph=True)
+    assert leaves[0].grad.data_ptr() != leaves[1].grad.data_ptr()
+    once = leaves[0].grad.clone()
+    leaves[0].grad.mul_(0)
+    assert torch.equal(leaves[1].grad, once)
+    loss.backward()
+    assert torch.equal(leaves[0].grad, once) and torch.equal(leaves[1].grad, 2 * once)
+    # One tensor in both places: the gradients add up.
+    x = torch.randn(3, 8, requires_grad=True)
+    y, total = f(x, x, weight, 1e-6, 0.0)
+    (both,) = torch.autograd.grad(y.square().sum() + total.sum(), [x])
+    z = x.detach().clone().requires_grad_()
+    h = z + z
+    norm = h * torch.rsqrt(h.square().mean(-1, keepdim=True) + 1e-6)
+    (wanted,) = torch.autograd.grad(norm.square().sum() + h.sum(), [z])
+    torch.testing.assert_close(both, wanted)
+"""
+
+
+def test_input_and_residual_share_a_gradient_on_the_way_to_autograd_alone():
+    """Through the registered operator one of them is a copy; neither way do leaves' gradients share memory."""
+    if version("triton") < "3.7":
+        pytest.skip("the interpreter of this Triton fails with a current NumPy")
+    done = subprocess.run([sys.executable, "-c", SHARED], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True,
+                          text=True, timeout=300, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
 
 
 def test_rows_are_views_where_strides_allow_and_counted_copies_else():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,31 @@ def _backward_residual(grads: Any, saved: Any, options: Any, needs: Any) -> dict
     of_sum = [n for n in ("x", "residual") if n in needs]
     dx, dw = _gradients(grads, saved, float(options["offset"]), bool(of_sum), "weight" in needs)
     found = {"weight": dw} if "weight" in needs else {}
-    # Both get the same numbers, each its own memory.
-    return found | {n: dx.view(total.shape) if n == of_sum[0] else dx.view(total.shape).clone() for n in of_sum}
+    if not of_sum:
+        return found
+    dx = dx.view(total.shape)
+    apart = len(of_sum) == 2 and not _TO_AUTOGRAD.get()
+    return found | dict(zip(of_sum, (dx, dx.clone() if apart else dx), strict=False))
+
+
+_TO_AUTOGRAD: ContextVar[bool] = ContextVar("tilewright_rms_norm_to_autograd", default=False)
+"""Whether the gradients go straight to autograd, and not out of a registered operator."""
+
+
+def _one_tensor_for_both(function: Any) -> None:
+    """Input and residual have the same gradient. Results of a registered operator must not share memory, so one is a copy
+    there. On the short way to autograd both are one tensor, as those of a sum are in PyTorch: autograd, which counts the
+    references, copies what it keeps or adds to in place."""
+    plain = function.backward
+
+    def backward(ctx: Any, *grads: Any) -> Any:
+        token = _TO_AUTOGRAD.set(not torch.is_grad_enabled())  # with create_graph it is the registered one
+        try:
+            return plain(ctx, *grads)
+        finally:
+            _TO_AUTOGRAD.reset(token)
+
+    function.backward = staticmethod(backward)
 
 
 def _gradients(grads: Any, saved: Any, offset: float, of_sum: bool, of_weight: bool) -> Any:
@@ -112,5 +136,6 @@ RMS_NORM_RESIDUAL = build(Operator(
     differentiable=("x", "residual", "weight"), saves=("total", "scale", "weight"),
     gradient_like={"x": "total", "residual": "total"}, dtypes=DTYPES, folder=Path(__file__).parent, calls=_calls(True),
     function="rms_norm_residual", pairs=(Pair("task_residual.py", "residual"),), copies=COPIES,
-    memory="both results and one number a row; the sum is kept for backward, x and residual are not",
+    memory="both results and one number a row; the sum is kept for backward, x and residual are not; they share a gradient",
 ))  # fmt: skip
+_one_tensor_for_both(RMS_NORM_RESIDUAL.function)
