@@ -1,0 +1,37 @@
+"""Jensen-Shannon divergence behind two linear layers: beta, temperature, each reduction; gradients of the student's side."""
+
+from reference import linear_js_divergence
+
+from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Values, Work
+
+
+def reference(x, weight, teacher, teacher_weight, beta, temperature, reduction):
+    return linear_js_divergence(x, weight, teacher, teacher_weight, beta, temperature, reduction)
+
+
+FLOATS = ("float32", "float16", "bfloat16")
+
+TASK = Task(
+    name="linear_js_divergence",
+    reference=reference,
+    inputs={
+        "x": TensorSpec("M K", dtypes=FLOATS, requires_grad=True),
+        "weight": TensorSpec("V K", dtypes=FLOATS, values=Values(std=0.25), requires_grad=True),
+        "teacher": TensorSpec("M T", dtypes=FLOATS),
+        "teacher_weight": TensorSpec("V T", dtypes=FLOATS, values=Values(std=0.25)),
+        "beta": Scalar(0.5, 0.125),
+        "temperature": Scalar(1.0, 2.0),
+        "reduction": Scalar("mean", "none", "sum"),
+    },
+    dims={"M": Dim(0, 1 << 20), "K": Dim(1, 1 << 14), "T": Dim(1, 1 << 14), "V": Dim(1, 1 << 18)},
+    workloads=[
+        {"M": 12, "K": 24, "T": 16, "V": 50},
+        {"dims": {"M": 150, "K": 8, "T": 5, "V": 9}, "scalars": {"temperature": 2.0, "reduction": "none", "beta": 0.125}},
+        {"dims": {"M": 150, "K": 4, "T": 4, "V": 700}, "scalars": {"temperature": 2.0}},
+    ],
+    contract=Contract(
+        identifier="ops.linear_js_divergence", gradients="promised", accumulate="float32",
+        preconditions=("no gradient reaches the teacher",),
+    ),
+    work=Work(bytes="(M*K + V*K + M*T + V*T)*itemsize", flops="2*M*V*(K + T)"),
+)  # fmt: skip

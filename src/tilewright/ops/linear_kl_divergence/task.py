@@ -1,0 +1,36 @@
+"""KL divergence behind two linear layers: temperature, each reduction; gradients of the student's side."""
+
+from reference import linear_kl_divergence
+
+from tilewright.task import Contract, Dim, Scalar, Task, TensorSpec, Values, Work
+
+
+def reference(x, weight, teacher, teacher_weight, temperature, reduction):
+    return linear_kl_divergence(x, weight, teacher, teacher_weight, temperature, reduction)
+
+
+FLOATS = ("float32", "float16", "bfloat16")
+
+TASK = Task(
+    name="linear_kl_divergence",
+    reference=reference,
+    inputs={
+        "x": TensorSpec("M K", dtypes=FLOATS, requires_grad=True),
+        "weight": TensorSpec("V K", dtypes=FLOATS, values=Values(std=0.25), requires_grad=True),
+        "teacher": TensorSpec("M T", dtypes=FLOATS),
+        "teacher_weight": TensorSpec("V T", dtypes=FLOATS, values=Values(std=0.25)),
+        "temperature": Scalar(1.0, 2.0),
+        "reduction": Scalar("mean", "none", "sum"),
+    },
+    dims={"M": Dim(0, 1 << 20), "K": Dim(1, 1 << 14), "T": Dim(1, 1 << 14), "V": Dim(1, 1 << 18)},
+    workloads=[
+        {"M": 12, "K": 24, "T": 16, "V": 50},
+        {"dims": {"M": 150, "K": 8, "T": 5, "V": 9}, "scalars": {"temperature": 2.0, "reduction": "none"}},
+        {"dims": {"M": 150, "K": 4, "T": 4, "V": 700}, "scalars": {"temperature": 2.0}},
+    ],
+    contract=Contract(
+        identifier="ops.linear_kl_divergence", gradients="promised", accumulate="float32",
+        preconditions=("no gradient reaches the teacher",),
+    ),
+    work=Work(bytes="(M*K + V*K + M*T + V*T)*itemsize", flops="2*M*V*(K + T)"),
+)  # fmt: skip
