@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -318,6 +319,16 @@ def test_no_example_is_named_and_can_be_given() -> None:
     assert {f.why for f in report.left} == {"no example call is known (give patch(model, example={...}))"}
     given = {"tokens": batch(97), "wanted": batch(97)}
     assert len(ops.patch(Other(plain.TINY), only=("loss", "rope"), example=given).replaced) == 3
+
+
+def test_the_example_of_the_docs_runs_and_prints_what_stands_there(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("transformers")
+    text = (Path(__file__).resolve().parents[2] / "docs" / "patch.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (printed,) = re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    exec(compile(code, "docs/patch.md", "exec"), {})
+    numbers = r"\d\.\de[+-]\d\d(?=\))"
+    assert re.sub(numbers, "", capsys.readouterr().out) == re.sub(numbers, "", printed)
 
 
 def test_refusals() -> None:
