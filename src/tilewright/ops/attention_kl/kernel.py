@@ -230,14 +230,9 @@ def scale_of(q, scale):
 
 def tiling(a, b):
     """Tiles by dtype and head dims alone."""
-    wide = max(a.shape[-1], b.shape[-1])
-    half = a.dtype != torch.float32 and wide <= 128
-    return {
-        "ROWS": 64 if half else 32,
-        "KEYS": 64 if half else 32,
-        "num_warps": 4,
-        "num_stages": 2 if wide <= 64 else 1,
-    }
+    wide, half = max(a.shape[-1], b.shape[-1]), a.dtype != torch.float32
+    tall = 64 if half and wide <= 128 else 32
+    return {"ROWS": tall, "KEYS": tall, "num_warps": 4, "num_stages": 2 if wide <= (128 if half else 64) else 1}
 
 
 def block(q):

@@ -106,6 +106,7 @@ ATTENTION_KL = build(Operator(
     differentiable=SIDES, saves=("stats", *SIDES, "key_mask", "query_mask"), result_names=("loss", "stats"), function=NAME,
     folder=Path(__file__).parent, dtypes=DTYPES, outside=outside, calls=_calls(),
     pairs=(Pair("task.py", "kernel"), Pair("task_masked.py", "kernel")),
+    error_bound="2**-20 absolute, as of a difference of logarithms; else as the reference in float32",
     memory="24 bytes a query and head for backward; queries and keys of both sides are kept",
     copies="none: strides are arguments of the kernel",
     notes=("a query that is masked or sees no key gives 0; a mean is over heads and queries that are not masked",
