@@ -9,8 +9,10 @@ from types import SimpleNamespace
 import pytest
 from trial import trial
 
+from tilewright.kernel import read
 from tilewright.prove import ahead
 from tilewright.prove.case import Recipe
+from tilewright.prove.child.session import Limits
 from tilewright.prove.gates.values import Values
 
 TASK = """
@@ -85,3 +87,48 @@ def test_a_call_that_hangs_ahead_does_not_hold_up_a_finding(tmp_path, monkeypatc
     finding = trial(tmp_path, hangs, "values", task=TASK).finding
     assert time.monotonic() - started < 50
     assert (finding.gate, finding.replays) == ("values", True)
+
+
+KERNEL = "import triton\nimport triton.language as tl\n{}\n@triton.jit\ndef twice(x, y, n, B: tl.constexpr):\n    " \
+    "i = tl.arange(0, B)\n    tl.store(y + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)\n" \
+    "def kernel(x):\n    y = x.new_empty(len(x))\n    twice[(1,)](x, y, len(x), B=64)\n    return y\n"  # fmt: skip
+
+
+def children(tmp_path, text):
+    (tmp_path / "kernel.py").write_text(text)
+    return ahead.Children(read(str(tmp_path / "kernel.py")), Limits(), "best")
+
+
+def test_the_next_child_is_open_before_it_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(ahead, "QUICK_S", 60.0)
+    many = children(tmp_path, KERNEL.format(""))
+    first = many.take()
+    waiting = many._next.result()
+    second = many.take()
+    last = many._next.result()
+    assert second is waiting
+    assert len({first.pid, second.pid, last.pid, first.evaluator.pid, second.evaluator.pid, last.evaluator.pid}) == 6
+    many.stop()
+    assert (first.dead, second.dead) == (None, None)
+    assert last.dead
+    first.close()
+    second.close()
+
+
+def test_a_spare_that_died_is_not_handed_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(ahead, "QUICK_S", 60.0)
+    many = children(tmp_path, KERNEL.format(""))
+    with many.take(), many._next.result() as spare:
+        pass
+    assert spare.dead
+    with many.take() as fresh:
+        assert fresh is not spare
+        assert fresh.dead is None
+    many.stop()
+
+
+def test_none_in_advance_of_a_kernel_that_does_not_load(tmp_path):
+    many = children(tmp_path, KERNEL.format("import no_such_module"))
+    with many.take() as session:
+        assert "no_such_module" in session.load_trouble.message
+    assert many._next is None

@@ -76,12 +76,12 @@ class Examination:
         self._callings: dict[str, tuple[Calling, dict[str, torch.Tensor]] | Trouble] = {}
         self._truths: dict[int, tuple[Case, Truth]] = {}
         self._coming: ahead.Begun[Truth] = ahead.Begun("truth")
-        self._calls: ahead.Begun[Outcome] = ahead.Begun("kernel")
+        self._calls: ahead.Begun[Any] = ahead.Begun("kernel")
+        self._children = ahead.Children(kernel, self.limits, sandbox)
         self.sealed: dict[str, Any] = {}
-        self.launched: list[
-            tuple[Case, Outcome]
-        ] = []  # plain calls with their launches, for the gates that look at those
+        self.launched: list[tuple[Case, Outcome]] = []  # plain calls with launches, for the gates that look at those
         self.confirming = False
+        self.tuned = False  # whether any call asked a tuner
 
     def at(self, gate: Gate) -> Examination:
         """The examination in which a gate looks: this one, but where a device's leaves some gates to evaluation."""
@@ -117,8 +117,7 @@ class Examination:
         """The case of a recipe. Raises TaskError where its dims or values are impossible."""
         inputs = self._values(recipe)
         calling, state = self._calling(recipe)
-        for name in ("state.",):
-            inputs = {n: v for n, v in inputs.items() if not n.startswith(name)}
+        inputs = {n: v for n, v in inputs.items() if not n.startswith("state.")}
         case = Case(recipe, inputs, state, calling)
         return self._with_cotangents(case) if recipe.grad else case
 
@@ -202,14 +201,9 @@ class Examination:
     def _native_outputs(self) -> tuple[dict[str, Any], ...]:
         if not self.sheet.outputs:
             raise Unsupported("a kernel in C or CUDA C++ needs the task to declare its outputs (TASK.outputs)")
-        return tuple(
-            {
-                "name": n,
-                "shape": list(s.shape),
-                "dtype": "main" if s.dtype_group == "main" and s.dtypes[0] in FLOATS else s.dtypes[0],
-            }
-            for n, s in self.sheet.outputs.items()
-        )
+        return tuple({"name": n, "shape": list(s.shape),
+                      "dtype": "main" if s.dtype_group == "main" and s.dtypes[0] in FLOATS else s.dtypes[0]}
+                     for n, s in self.sheet.outputs.items())  # fmt: skip
 
     def _with_cotangents(self, case: Case) -> Case:
         """Random cotangents for every float output of the baseline."""
@@ -268,17 +262,22 @@ class Examination:
         self.settle()
         return self._session(fresh=fresh, slot=slot)
 
-    def _session(self, *, fresh: bool, slot: str) -> KernelSession:
+    def _session(self, *, fresh: bool = False, slot: str = "main") -> KernelSession:
         old = self._kernels.get(slot)
         if old is not None and (fresh or old.dead):
             old.close()
             old = None
         if old is None:
-            old = KernelSession(self.kernel, limits=self.limits, sandbox=self.sandbox)
+            old = self._children.take()
             old.built = ""  # type: ignore[attr-defined]
             self._kernels[slot] = old
             self.sealed = old.sealed or self.sealed
         return old
+
+    def warm(self) -> None:
+        """Start the kernel's child, beside what the caller does."""
+        if self.place is None and self.kernel.language != "cuda":
+            self._calls.begin(self, self._session)
 
     def begin(self, case: Case) -> None:
         """Call the kernel on a case, and work out the truth about it, beside what the caller does; ``run`` and ``truth``
@@ -320,6 +319,7 @@ class Examination:
         plain = not set(options) - PLAIN and slot == "main"
         outcome = session.call(inputs, **options)
         outcome.seconds = time.monotonic() - started
+        self.tuned |= bool(outcome.tuned)
         logged = sum(c.recipe.grad == case.recipe.grad for c, _ in self.launched)
         if plain and outcome.ok and outcome.launches and logged < LOGGED:
             self.launched.append((case, replace(outcome, outputs={}, grads={}, inputs_after={})))
@@ -389,6 +389,7 @@ class Examination:
         """End the kernel's children (the reference's belong to the caller)."""
         self._calls.stop(tuple(self._kernels.values()))
         self._coming.stop()
+        self._children.stop()
         for s in self._kernels.values():
             s.close()
         self._kernels.clear()

@@ -89,6 +89,7 @@ def check(
     exam = opened(sheet, kernel, session, strict=strict, seed=seed, limits=limits, sandbox=sandbox,
                   gate_seconds=gate_seconds, progress=progress)  # fmt: skip
     try:
+        exam.warm()
         reports = run_gates(exam, every=all_gates_run)
     finally:
         exam.close()

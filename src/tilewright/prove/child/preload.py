@@ -10,7 +10,7 @@ import contextlib
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -41,15 +41,19 @@ def preload() -> None:
                 importlib.import_module(name)
 
 
-def later() -> Iterator[None]:
-    """The rest, a piece at a time. A child that needs one before it is there fetches it itself."""
-    for name in LATER:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-        yield
+def later(many: Callable[[], bool]) -> Iterator[None]:
+    """The rest, a piece at a time: what one check takes, and what more of them do once ``many`` says that there are more.
+    A child that needs a piece before it is there fetches it itself."""
     if importlib.util.find_spec("triton"):
         with contextlib.suppress(ImportError, AttributeError, OSError):
             importlib.import_module("triton.runtime.cache").triton_key()
+        yield
+    for name in LATER:
+        while not many():
+            yield
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+        yield
 
 
 def seed(number: int) -> None:

@@ -40,7 +40,7 @@ class DeviceExamination(Examination):
         """Gates that read launches look at the evaluated kernel."""
         return self.twin if gate.name in EVALUATED and self.kernel.language in ("triton", "torch") else self
 
-    def _session(self, *, fresh: bool, slot: str) -> KernelSession:
+    def _session(self, *, fresh: bool = False, slot: str = "main") -> KernelSession:
         old = self._kernels.get(slot)
         if old is not None and (fresh or old.dead):
             old.close()

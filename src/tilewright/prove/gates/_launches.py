@@ -78,6 +78,12 @@ def outcome_of(exam: Examination, case: Case) -> Outcome:
     return outcome
 
 
+def called(exam: Examination, case: Case) -> bool:
+    """Whether the kernel was called on one of the shared cases, and what it launched is known."""
+    held: Held = exam.memory.setdefault(KEY, Held())
+    return id(case) in held.outcomes
+
+
 def _made(exam: Examination) -> Iterator[Case]:
     for recipe in (*_forward(exam), *_backward(exam)):
         try:

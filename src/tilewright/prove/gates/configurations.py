@@ -19,7 +19,7 @@ from ..case import Case
 from ..child.session import Outcome
 from ..gate import Check, Gate, Tally
 from ..verdict import Claim, Role
-from ._launches import absent, computed, count, plain, sampled
+from ._launches import absent, called, computed, count, plain, sampled
 
 if TYPE_CHECKING:
     from ..examination import Examination
@@ -86,10 +86,12 @@ def _at(case: Case, **options: Any) -> Case:
 
 
 def _tuned(exam: Examination) -> dict[str, list[list[str]]]:
-    """By tuned function: each configuration in words, and what of it the code sees."""
+    """By tuned function: each configuration in words, and what of it the code sees. Nothing where the calls of these cases
+    were made, and no call of any process asked a tuner."""
     if TUNED not in exam.memory:
         tuned: dict[str, list[list[str]]] = {}
-        for i, case in enumerate(_shapes(exam)):
+        shapes = _shapes(exam)
+        for i, case in enumerate(shapes if exam.tuned or not all(called(exam, c) for c in shapes) else ()):
             tuned |= exam.run(case, fresh=i == 0).tuned  # fresh: a tuner is asked once, and libraries keep its answer
         exam.memory[TUNED] = tuned
     return dict(exam.memory[TUNED])
