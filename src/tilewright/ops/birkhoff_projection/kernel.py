@@ -49,7 +49,7 @@ def _lowest(y, inside):
 def _sinkhorn(x_ptr, y_ptr, N, count, iterations, xm, xi, xj, P: tl.constexpr, BLOCK: tl.constexpr, SPAN: tl.constexpr):
     """One iteration on logarithms. Where it leaves no entry below ``exp(-SPAN)``, none can vanish later on, and the others
     work on the entries themselves: a product and a sum each, no exponential. Which matrices do is a matter of each alone."""
-    i, j, local, m, inside = _place(N, count, 0, P, BLOCK)
+    i, j, _, m, inside = _place(N, count, 0, P, BLOCK)
     y = tl.load(x_ptr + m * xm + i * xi + j * xj, mask=inside, other=0.0).to(tl.float32)
     y = _shared(y - _log_sum(y, inside, 1), inside)
     y = _shared(y - _log_sum(y, inside, 0), inside)

@@ -1,8 +1,8 @@
 """The doubly stochastic matrix ``diag(a) exp(x) diag(b)`` itself: Newton's method on the dual, one matrix a thread.
 
 With columns normalised, the dual in the row potentials ``f`` has gradient ``rows - 1`` and as its second derivative the
-Laplacian of ``p @ p.T``, whose elements are sums of products: solved by elimination without a subtraction (Grassmann, Taksar,
-Heyman, 1985), so that weak couplings keep their digits. A step is one row of Sinkhorn's, then Newton's, cut to the one of
+Laplacian of ``p @ p.T``, whose elements are sums of products: solved by elimination without a subtraction (Grassmann and
+others, 1985), so that weak couplings keep their digits. A step is one row of Sinkhorn's, then Newton's, cut to the one of
 four lengths that lowers the dual most. Inputs that span more than ``START`` are first solved at 2**-L of their size, then at
 twice that, and so on (Schmitzer, Stabilized sparse scaling algorithms, 2019). How many steps a matrix gets depends on its
 own span alone. The gradient is that of the solution: one more elimination, no iteration.
@@ -192,7 +192,8 @@ class _Converged(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy):
-        return converged_backward(dy, *ctx.saved_tensors, ctx.dtype)
+        (p,) = ctx.saved_tensors
+        return converged_backward(dy, p, ctx.dtype)
 
 
 def converged_kernel(x):
