@@ -96,6 +96,15 @@ def cases(only: Sequence[str] = (), folder: Path = HERE / "tasks") -> list[Case]
     return [c for c in found if not only or c.name in only or c.function in only]
 
 
+def untimed(chosen: Iterable[Case]) -> list[str]:
+    """Public functions of tilewright.ops without a task here."""
+    from tilewright.ops import __all__ as public
+    from tilewright.ops._builder import REGISTRY
+
+    known = {b.op.function for b in REGISTRY.values()}
+    return sorted((known & set(public)) - {c.function for c in chosen})
+
+
 def points(chosen: Iterable[Case], workloads: str = "headline", most: int | None = None) -> list[Point]:
     """First one headline workload of each case, then the other one, then (``all``) the rest, so that an interrupted run has
     what counts most. ``most``: no dim is larger."""

@@ -108,6 +108,8 @@ def listed(points: Sequence[plan.Point], a: argparse.Namespace) -> int:
         there = "measured" if (a.out / f"{p.name}.json").is_file() else ""
         print(f"{p.name:<62}{moved / 1e6:>10.1f} MB  floor {floor * 1e6:>9.1f} us  "
               f"{'headline' if p.headline else 'more':<9}{len(p.case.task.baselines)} of other packages  {there}")  # fmt: skip
+    if not a.only and (rest := plan.untimed(p.case for p in points)):
+        print(f"without a task: {', '.join(rest)}")
     print(f"{len(points)} measurements; floors at {copied / 1e12:.2f} TB/s, linear_* at {rate / 1e12:.0f} TFLOP/s")
     return 0
 

@@ -182,6 +182,18 @@ def liger_js_divergence_step(x, target):
     return loss.float(), gradient
 
 
+def liger_linear_js_divergence(x, weight, teacher, teacher_weight):
+    return liger_linear_js_divergence_step(x, weight, teacher, teacher_weight)[0]
+
+
+def liger_linear_js_divergence_step(x, weight, teacher, teacher_weight):
+    from liger_kernel.ops.fused_linear_jsd import fused_linear_jsd_forward
+
+    found = fused_linear_jsd_forward(x, weight.detach().requires_grad_(), teacher, teacher_weight, None, 0.5, -100,
+                                     False, 1.0)  # fmt: skip
+    return found[0].float(), found[1], found[2]
+
+
 # --- flash-linear-attention -----------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,20 @@ from tilewright.task import Contract, Task, TensorSpec, Values, Work
 HALF = ("bfloat16",)
 
 
+THROUGH_AUTOGRAD = """
+def timed(x, weight, {more}):
+    return kernel(x, weight, {more}, {options})
+
+
+def timed_step(x, weight, {more}):
+    with torch.enable_grad():
+        x, weight = x.detach().requires_grad_(), weight.detach().requires_grad_()
+        loss = kernel(x, weight, {more}, {options})
+        return loss.detach(), *torch.autograd.grad(loss, (x, weight))
+"""
+"""Adapter of losses behind a linear layer, ``kernel(x, weight, more, options)``: loss, and loss with both gradients."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """``entry`` of an operator's kernel file. ``adapter``: source of that entry, put behind the file's own text where it

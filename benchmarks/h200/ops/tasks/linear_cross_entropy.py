@@ -1,7 +1,7 @@
 """Mean cross entropy behind a linear layer; and the step of a training: the loss, the gradients of input and weight."""
 
 import torch
-from common import Kernel, half, task
+from common import THROUGH_AUTOGRAD, Kernel, half, task
 
 from tilewright.task import Dim, TensorSpec, Values, integers
 
@@ -37,18 +37,7 @@ STEP = task(
     peers=("h200_peers.liger_linear_cross_entropy_step", "h200_peers.cut_linear_cross_entropy_step"),
 )  # fmt: skip
 
-ADAPTER = """
-def timed(x, weight, target):
-    options = (None, None, -100, 0.0, 0.0, 0.0, "mean")
-    return forward(x, weight, target, *options, (False, False, False))[0]
-
-
-def timed_step(x, weight, target):
-    options = (None, None, -100, 0.0, 0.0, 0.0, "mean")
-    loss, dx, dw, _ = forward(x, weight, target, *options, (True, True, False))
-    one = torch.ones((), dtype=torch.float32, device=x.device)
-    return loss, (one * dx).to(x.dtype), (one * dw).to(weight.dtype)
-"""
+ADAPTER = THROUGH_AUTOGRAD.format(more="target", options='None, -100, 0.0, 0.0, 0.0, "mean"')
 KERNELS = {
     d: Kernel("cross_entropy", entry, ADAPTER, "linear.py", ("kernel.py",))
     for d, entry in (("forward", "timed"), ("step", "timed_step"))
