@@ -62,7 +62,7 @@ class Children:
 
     def __init__(self, kernel: Kernel, limits: Limits, sandbox: str):
         self._open = partial(KernelSession, kernel, limits=limits, sandbox=sandbox)
-        self._early = kernel.language == "triton"
+        self._early = kernel is not None and kernel.language == "triton"
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="spare")
         self._next: Future[KernelSession] | None = None
 

@@ -103,9 +103,8 @@ class Here:
         except Exception as e:  # a reference may raise anything
             return Outcome(trouble=Trouble("exception", str(e)[:2000], type=type(e).__name__))
         structure, leaves = tree.flatten(result)
-        after = {n: v for n, v in own.items() if isinstance(v, torch.Tensor)}
-        return Outcome(outputs={n: t.detach() for n, t in leaves.items()}, inputs_after=after, tree=structure,
-                       seen=seen.summary())  # fmt: skip
+        # What it leaves in its inputs is not kept: no task that writes them is timed here, and in float64 they are large.
+        return Outcome(outputs={n: t.detach() for n, t in leaves.items()}, tree=structure, seen=seen.summary())
 
     def check(self, inputs: Mapping[str, Any], outcome: Outcome) -> tuple[bool | None, str]:
         """What the problem's own checker says of a result."""
