@@ -79,13 +79,13 @@ def _sinkhorn_backward(x_ptr, d_ptr, g_ptr, s_ptr, N, count, first, width, itera
         y = _shared(y - down, inside)
         along = _log_sum(y, inside, 0)
         y = _shared(y - along, inside)
-        at = t.to(tl.int64) * 2 * N
+        at = tl.cast(t, tl.int64) * 2 * N
         tl.store(s_ptr + (at + i) * width + b, down, mask=live_i)
         tl.store(s_ptr + (at + N + j) * width + b, along, mask=live_j)
     dy = tl.load(d_ptr + m * dm + i * di + j * dj, mask=inside, other=0.0).to(tl.float32)
     g = _shared(tl.exp(y) * dy, inside)
     for back in range(iterations):
-        at = (iterations - 1 - back).to(tl.int64) * 2 * N
+        at = tl.cast(iterations - 1 - back, tl.int64) * 2 * N
         g = g - _shared(tl.exp(y), inside) * tl.sum(g, axis=0, keep_dims=True)
         y = _shared(y + tl.load(s_ptr + (at + N + j) * width + b, mask=live_j, other=0.0), inside)
         g = g - _shared(tl.exp(y), inside) * tl.sum(g, axis=1, keep_dims=True)
