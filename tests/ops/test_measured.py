@@ -1,5 +1,5 @@
-"""``benchmarks/h200/ops``: what is timed is the operator and its true gradient, the plan is what it says, a run goes on where it
-was stopped, and with host memory in the device's place it reaches evidence."""
+"""``benchmarks/h200/ops``: what is timed is the operator and its true gradient, the plan is what it says, a run goes on from
+where it stopped, and with host memory in the device's place it reaches evidence."""
 
 from __future__ import annotations
 

@@ -14,17 +14,22 @@ def _terms(x, weight, teacher, teacher_weight):
     return s, t, q, p, ((p + q) / 2).log()
 
 
+def _times(p, log):
+    """0 where the probability is 0, whatever its logarithm."""
+    return torch.where(p == 0, torch.zeros_like(p), p * log)
+
+
 def reference(x, weight, teacher, teacher_weight):
     s, t, q, p, log_m = _terms(x, weight, teacher, teacher_weight)
-    return (p * (t - log_m) + q * (s - log_m)).sum() / 2 / x.shape[0]
+    return (_times(p, t - log_m) + _times(q, s - log_m)).sum() / 2 / x.shape[0]
 
 
 def step(x, weight, teacher, teacher_weight):
     """Forward, and the gradient as its formula, then through the layer as PyTorch does."""
     s, t, q, p, log_m = _terms(x, weight, teacher, teacher_weight)
-    loss = (p * (t - log_m) + q * (s - log_m)).sum() / 2 / x.shape[0]
-    of_s = q * (s - log_m) * (0.5 / x.shape[0])
-    of_logits = torch.ops.aten._log_softmax_backward_data(of_s, s, -1, s.dtype).to(x.dtype)
+    of_q = _times(q, s - log_m)
+    loss = (_times(p, t - log_m) + of_q).sum() / 2 / x.shape[0]
+    of_logits = torch.ops.aten._log_softmax_backward_data(of_q * (0.5 / x.shape[0]), s, -1, s.dtype).to(x.dtype)
     return loss, of_logits @ weight, of_logits.t() @ x
 
 

@@ -6,18 +6,25 @@ from common import THROUGH_AUTOGRAD, Kernel, half, task
 from tilewright.task import Dim, Values
 
 
+def _logs(x, weight, teacher, teacher_weight):
+    """In float32: rounded to bfloat16, log-probabilities that differ a little would be the same."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    s = torch.log_softmax((x @ weight.t()).to(wide), -1)
+    return s, torch.log_softmax((teacher @ teacher_weight.t()).to(wide), -1)
+
+
 def reference(x, weight, teacher, teacher_weight):
-    s, t = torch.log_softmax(x @ weight.t(), -1), torch.log_softmax(teacher @ teacher_weight.t(), -1)
-    return torch.nn.functional.kl_div(s, t, reduction="batchmean", log_target=True).float()
+    s, t = _logs(x, weight, teacher, teacher_weight)
+    return torch.nn.functional.kl_div(s, t, reduction="batchmean", log_target=True)
 
 
 def step(x, weight, teacher, teacher_weight):
     """What PyTorch runs forward and backward."""
-    s, t = torch.log_softmax(x @ weight.t(), -1), torch.log_softmax(teacher @ teacher_weight.t(), -1)
+    s, t = _logs(x, weight, teacher, teacher_weight)
     p = t.exp()
     loss = (p * (t - s)).sum() / x.shape[0]
-    of_logits = torch.ops.aten._log_softmax_backward_data(-p * (1 / x.shape[0]), s, -1, x.dtype)
-    return loss.float(), of_logits @ weight, of_logits.t() @ x
+    of_logits = torch.ops.aten._log_softmax_backward_data(-p * (1 / x.shape[0]), s, -1, s.dtype).to(x.dtype)
+    return loss, of_logits @ weight, of_logits.t() @ x
 
 
 DIMS = {"M": Dim(1, 1 << 16), "K": Dim(1, 1 << 14), "T": Dim(1, 1 << 14), "V": Dim(2, 1 << 18)}
