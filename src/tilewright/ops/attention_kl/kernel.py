@@ -56,7 +56,7 @@ def _rows(aq_ptr, ak_ptr, bq_ptr, bk_ptr, m_ptr, loss_ptr, stat_ptr, heads, a_gr
     tile = tiles - 1 - program % tiles
     batch, h = head // heads, head % heads
     row = tile * ROWS + tl.arange(0, ROWS)
-    da, db = tl.arange(0, BLOCK_A), tl.arange(0, BLOCK_B)
+    da, db = tl.arange(0, BLOCK_A).to(tl.int64), tl.arange(0, BLOCK_B).to(tl.int64)
     a_q = _load(aq_ptr + batch * saqb + h * saqh, row, N, da, A, saqn, saqd)
     b_q = _load(bq_ptr + batch * sbqb + h * sbqh, row, N, db, B, sbqn, sbqd)
     ak_ptr += batch * sakb + h // a_group * sakh
@@ -86,6 +86,7 @@ def _rows(aq_ptr, ak_ptr, bq_ptr, bk_ptr, m_ptr, loss_ptr, stat_ptr, heads, a_gr
         a_top, b_top = a_new, b_new
     a_log, b_log = tl.log(a_sum), tl.log(b_sum)
     to = stat_ptr + head * N + row
+    total = head * 0 + total  # 64 bits
     if JS:
         half_a, half_b = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
         for start in range(0, end, KEYS):
@@ -154,11 +155,12 @@ def _of_queries(wq_ptr, wk_ptr, oq_ptr, ok_ptr, m_ptr, stat_ptr, up_ptr, out_ptr
     tile = tiles - 1 - program % tiles
     batch, h = head // heads, head % heads
     row = tile * ROWS + tl.arange(0, ROWS)
-    dw, do = tl.arange(0, BLOCK_W), tl.arange(0, BLOCK_O)
+    dw, do = tl.arange(0, BLOCK_W).to(tl.int64), tl.arange(0, BLOCK_O).to(tl.int64)
     w_q = _load(wq_ptr + batch * swqb + h * swqh, row, N, dw, W, swqn, swqd)
     o_q = _load(oq_ptr + batch * soqb + h * soqh, row, N, do, V, soqn, soqd)
     wk_ptr += batch * swkb + h // w_group * swkh
     ok_ptr += batch * sokb + h // o_group * sokh
+    total = program * 0 + total  # 64 bits
     top, sum_, o_top, o_sum, at = _stats(stat_ptr, head, row, N, total, OWN)
     mean = tl.zeros((ROWS,), tl.float32)
     if FORM > 0:
@@ -190,9 +192,10 @@ def _of_keys(wq_ptr, wk_ptr, oq_ptr, ok_ptr, m_ptr, stat_ptr, up_ptr, out_ptr, h
     program = tl.program_id(0).to(tl.int64)
     shared, tile = program // tiles, program % tiles
     groups = heads // w_group
+    total = program * 0 + total  # 64 bits
     batch, first = shared // groups, shared % groups * w_group
     key = tile * KEYS + tl.arange(0, KEYS)
-    dw, do = tl.arange(0, BLOCK_W), tl.arange(0, BLOCK_O)
+    dw, do = tl.arange(0, BLOCK_W).to(tl.int64), tl.arange(0, BLOCK_O).to(tl.int64)
     w_k = _load(wk_ptr + batch * swkb + shared % groups * swkh, key, M, dw, W, swkm, swkd)
     begin = tl.maximum(tile * KEYS - (M - N), 0) // ROWS * ROWS if CAUSAL else 0
     grad = tl.zeros((KEYS, BLOCK_W), tl.float32)

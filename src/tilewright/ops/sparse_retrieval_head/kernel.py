@@ -33,12 +33,13 @@ def _head(x_ptr, w_ptr, b_ptr, m_ptr, out_ptr, at_ptr, B, S, V, H, sxb, sxs, sxh
         if MASK:
             valid = valid & (tl.load(m_ptr + batch * smb + position * sms, mask=valid, other=0) != 0)
         seen += valid.to(tl.int32)
-        x_at = (x_ptr + batch * sxb + position * sxs)[:, None] + k[None, :] * sxh
-        w_at = (w_ptr + word * swv)[None, :] + k[:, None] * swh
+        x_at = (x_ptr + batch * sxb + position * sxs)[:, None]
+        w_at = (w_ptr + word * swv)[None, :]
         logits = tl.zeros((POSITIONS, WORDS), tl.float32)
         for k_start in range(0, H, BLOCK_K):
-            x = tl.load(x_at + k_start * sxh, mask=valid[:, None] & (k < H - k_start)[None, :], other=0.0)
-            w = tl.load(w_at + k_start * swh, mask=known[None, :] & (k < H - k_start)[:, None], other=0.0)
+            kk = k_start + k
+            x = tl.load(x_at + kk[None, :] * sxh, mask=valid[:, None] & (kk < H)[None, :], other=0.0)
+            w = tl.load(w_at + kk[:, None] * swh, mask=known[None, :] & (kk < H)[:, None], other=0.0)
             logits = tl.dot(x, w, logits, input_precision="ieee")
         gone = valid[:, None] & (logits != logits)
         broken = tl.max(gone.to(tl.int32), axis=0) != 0
