@@ -78,9 +78,9 @@ def test_dims_merge_where_strides_allow():
 
     x = torch.empty(2, 3, 4, 5, 6)
     sizes, (strides,) = folded(-1, x)
-    assert (sizes, strides) == ([1, 1, 1, 120, 6], [0, 0, 0, 6, 1])
+    assert (sizes, strides) == ((1, 1, 1, 120, 6), (0, 0, 0, 6, 1))
     sizes, (strides,) = folded(1, x)
-    assert (sizes, strides) == ([1, 1, 2, 120, 3], [0, 0, 360, 1, 120])
+    assert (sizes, strides) == ((1, 1, 2, 120, 3), (0, 0, 360, 1, 120))
 
 
 def test_a_copy_is_made_beyond_four_outer_dims_and_counted():

@@ -7,6 +7,8 @@ joins them in order and writes. The tiling depends on the row alone, so a row's 
 A masked element takes no part, whatever it holds. A row without any other is all zeros (log: all -inf).
 """
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
@@ -181,6 +183,7 @@ def _pieces_backward(y_ptr, m_ptr, d_ptr, part_ptr, g_ptr, B, C, R, N, pieces, c
     tl.store(g_ptr + _outer(o, B, C, ga, gb, gc) + i * gi + n * gn, grad.to(g_ptr.dtype.element_ty), mask=inside)
 
 
+@functools.lru_cache(maxsize=1024)
 def tiling(N: int, across: bool = False, most: int = WHOLE) -> dict[str, int]:
     """Rows and columns of a tile, and warps, by row length and direction alone. ``across``: neighbouring rows, not
     neighbouring columns, lie side by side in memory, so a tile takes in more rows."""
@@ -191,28 +194,34 @@ def tiling(N: int, across: bool = False, most: int = WHOLE) -> dict[str, int]:
     return {"ROWS": rows, "BLOCK": block, "num_warps": min(32, max(4, rows * block // 1024))}
 
 
-def folded(axis: int, *tensors: torch.Tensor) -> tuple[list[int], list[list[int]]]:
+def folded(axis: int, *tensors: torch.Tensor) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """Sizes ``(A, B, C, R, N)`` of tensors of one shape, and the strides of each; neighbouring dims are merged where the
     strides of all allow it. Five outer dims that don't merge are refused: make the tensors contiguous first."""
-    moved = [t.movedim(axis, -1) for t in tensors]
-    sizes, strides = [moved[0].shape[-1]], [[t.stride(-1)] for t in moved]
-    lead_sizes: list[int] = []
-    lead: list[list[int]] = [[] for _ in moved]
-    for d, size in enumerate(moved[0].shape[:-1]):
-        if size == 1:
+    return _folded(axis, tuple(tensors[0].shape), tuple(t.stride() for t in tensors))
+
+
+@functools.lru_cache(maxsize=1024)
+def _folded(axis, shape, every):
+    if not shape:
+        return (1,) * 5, ((0, 0, 0, 0, 1),) * len(every)
+    axis %= len(shape)
+    outer = [d for d in range(len(shape)) if d != axis and shape[d] != 1]
+    sizes: list[int] = []
+    lead: list[list[int]] = [[] for _ in every]
+    for d in outer:
+        if sizes and all(s[-1] == shape[d] * strides[d] for s, strides in zip(lead, every, strict=True)):
+            sizes[-1] *= shape[d]
+            for s, strides in zip(lead, every, strict=True):
+                s[-1] = strides[d]
             continue
-        if lead_sizes and all(s[-1] == size * t.stride(d) for s, t in zip(lead, moved, strict=True)):
-            lead_sizes[-1] *= size
-            for s, t in zip(lead, moved, strict=True):
-                s[-1] = t.stride(d)
-            continue
-        lead_sizes.append(size)
-        for s, t in zip(lead, moved, strict=True):
-            s.append(t.stride(d))
-    pad = 4 - len(lead_sizes)
+        sizes.append(shape[d])
+        for s, strides in zip(lead, every, strict=True):
+            s.append(strides[d])
+    pad = 4 - len(sizes)
     if pad < 0:
-        raise ValueError(f"softmax: {len(lead_sizes)} outer dims can't be merged, at most 4; make the input contiguous")
-    return [1] * pad + lead_sizes + sizes, [[0] * pad + s + own for s, own in zip(lead, strides, strict=True)]
+        raise ValueError(f"softmax: {len(sizes)} outer dims can't be merged, at most 4; make the input contiguous")
+    of = [(*[0] * pad, *s, strides[axis]) for s, strides in zip(lead, every, strict=True)]
+    return (*[1] * pad, *sizes, shape[axis]), tuple(of)
 
 
 def forward(x, mask, axis, scale, causal, log, tile=None):
@@ -226,7 +235,7 @@ def forward(x, mask, axis, scale, causal, log, tile=None):
     flags = {"MASK": mask is not None, "CAUSAL": causal}
     if N <= WHOLE:
         tile = tile or tiling(N, R > 1 and sx[3] < sx[4])
-        blocks = triton.cdiv(R, tile["ROWS"])
+        blocks = -(-R // tile["ROWS"])
         _rows[(A * B * C * blocks,)](
             x, m, y, B, C, R, N, blocks, rows, float(scale), *sx, *sm, *sy, **tile, **flags, LOG=log,
         )  # fmt: skip
@@ -255,7 +264,7 @@ def backward(dy, y, mask, axis, scale, causal, log, tile=None):
     flags = {"MASK": mask is not None, "CAUSAL": causal, "LOG": log}
     if N <= WHOLE // 2:
         tile = tile or tiling(N, R > 1 and sg[3] < sg[4], WHOLE // 2)
-        blocks = triton.cdiv(R, tile["ROWS"])
+        blocks = -(-R // tile["ROWS"])
         _rows_backward[(A * B * C * blocks,)](
             y, m, dy, g, B, C, R, N, blocks, rows, float(scale), *sy, *sm, *sd, *sg, **tile, **flags,
         )  # fmt: skip
