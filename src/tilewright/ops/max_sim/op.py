@@ -14,6 +14,12 @@ from . import reference
 from .calls import INT8, PACKED, PADDED, PAIRS
 
 FOLDER = Path(__file__).parent
+PAIRED = {
+    "padded": (Pair("task.py", "kernel"), Pair("task_ties.py", "kernel")),
+    "pairs": (Pair("task_pairs.py", "max_sim_pairs"),),
+    "packed": (Pair("task_packed.py", "max_sim_packed"),),
+    "int8": (Pair("task_int8.py", "max_sim_int8"),),
+}
 TENSORS = ("q", "d", "scale", "q_mask", "d_mask", "cu_q", "cu_d")
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 NOTES = (
@@ -129,7 +135,7 @@ def outside(q: torch.Tensor, *_: Any) -> str | None:
     return "the kernel computes in float32, q is float64" if q.dtype == torch.float64 else None
 
 
-def _build(form: str, given: str, function: Any, check: Any, calls: tuple[Call, ...], task: str, what: str) -> Built:
+def _build(form: str, given: str, function: Any, check: Any, calls: tuple[Call, ...], what: str) -> Built:
     name = function.__name__
     tensors = tuple(g.split()[-1] for g in given.split(", "))
     count = len(tensors)
@@ -140,7 +146,7 @@ def _build(form: str, given: str, function: Any, check: Any, calls: tuple[Call, 
         results=_results(form), forward=_forward(form), backward=_backward(form), check=check, outside=outside,
         differentiable=("q",) if form == "int8" else ("q", "d"), saves=(*tensors, "at"), result_names=("scores", "at"),
         function=name, folder=FOLDER, dtypes=DTYPES, calls=calls,
-        pairs=(Pair(task, "kernel" if form == "padded" else name),), notes=NOTES,
+        pairs=PAIRED[form], notes=NOTES,
         memory="the scores; where a gradient is wanted four bytes for each query token and document",
         copies="none but cu_q and cu_d that lie unevenly: strides are arguments of the kernel",
     ))  # fmt: skip
@@ -148,13 +154,13 @@ def _build(form: str, given: str, function: Any, check: Any, calls: tuple[Call, 
 
 MASKS = "Tensor? q_mask, Tensor? d_mask"
 MAX_SIM = _build("padded", f"Tensor q, Tensor d, {MASKS}", reference.max_sim, _check("max_sim", False, False), PADDED,
-                 "task.py", "each query with each document, padded, with masks on both sides")  # fmt: skip
+                 "each query with each document, padded, with masks on both sides")  # fmt: skip
 MAX_SIM_PAIRS = _build("pairs", f"Tensor q, Tensor d, {MASKS}", reference.max_sim_pairs,
-                       _check("max_sim_pairs", False, True), PAIRS, "task_pairs.py",
+                       _check("max_sim_pairs", False, True), PAIRS,
                        "each query with the document of the same number")  # fmt: skip
 MAX_SIM_PACKED = _build("packed", "Tensor q, Tensor d, Tensor cu_q, Tensor cu_d", reference.max_sim_packed,
-                        _check_packed, PACKED, "task_packed.py",
+                        _check_packed, PACKED,
                         "each query with each document, sequences one after the other")  # fmt: skip
 MAX_SIM_INT8 = _build("int8", f"Tensor q, Tensor d, Tensor scale, {MASKS}", reference.max_sim_int8,
-                      _check("max_sim_int8", True, False), INT8, "task_int8.py",
+                      _check("max_sim_int8", True, False), INT8,
                       "documents of int8 with a scale for each token")  # fmt: skip
