@@ -31,7 +31,8 @@ ENDS = {
     "system exit": ("sys.exit(0)", "exit", "SystemExit(0)"),
     "segmentation fault": ("ctypes.string_at(8)", "crash", "SIGSEGV: it touched memory that is not its own"),
     "corrupt heap": (
-        "libc = ctypes.CDLL(None)\nlibc.malloc.restype = ctypes.c_void_p\np = libc.malloc(64)\n"
+        # Zeros: what a used block holds is read as a size, and may lead anywhere.
+        "libc = ctypes.CDLL(None)\nlibc.calloc.restype = ctypes.c_void_p\np = libc.calloc(1, 64)\n"
         "libc.free(ctypes.c_void_p(p + 8))\nreturn x",
         "crash", "its heap or stack is corrupted (",
     ),
