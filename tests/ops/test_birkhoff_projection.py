@@ -42,7 +42,9 @@ def test_gradcheck(iterations):
 @pytest.mark.parametrize("shift", [1e4, -1e4])
 def test_rows_and_columns_may_be_shifted(iterations, shift):
     x = example(4, 4, 4)
-    far = x + shift * torch.arange(4.0, dtype=torch.float64)[:, None] - 3 * shift * torch.arange(4.0, dtype=torch.float64)
+    far = (
+        x + shift * torch.arange(4.0, dtype=torch.float64)[:, None] - 3 * shift * torch.arange(4.0, dtype=torch.float64)
+    )
     got, wanted = (ops.birkhoff_projection(t, iterations=iterations) for t in (far, x))
     torch.testing.assert_close(got, wanted, rtol=1e-7 if iterations is None else 1e-6, atol=1e-7)
 
