@@ -22,6 +22,9 @@ PAIRED = {
 }
 TENSORS = ("q", "d", "scale", "q_mask", "d_mask", "cu_q", "cu_d")
 DTYPES = ("float32", "float16", "bfloat16", "float64")
+MEMORY = (
+    "the scores; for a gradient 4 bytes for each query token and document, for that of d 12 more while they are sorted"
+)
 NOTES = (
     "a masked or padded token takes no part; a document without a token scores -inf, a query without one 0",
     "of equal similarities the first counts in backward, as in torch.max; NaN counts as the largest",
@@ -147,8 +150,8 @@ def _build(form: str, given: str, function: Any, check: Any, calls: tuple[Call, 
         differentiable=("q",) if form == "int8" else ("q", "d"), saves=(*tensors, "at"), result_names=("scores", "at"),
         function=name, folder=FOLDER, dtypes=DTYPES, calls=calls,
         pairs=PAIRED[form], notes=NOTES,
-        memory="the scores; where a gradient is wanted four bytes for each query token and document",
-        copies="none but cu_q and cu_d that lie unevenly: strides are arguments of the kernel",
+        memory=MEMORY,
+        copies=f"{'cu_q and cu_d that lie unevenly' if form == 'packed' else 'none'}: strides are arguments of the kernel",
     ))  # fmt: skip
 
 
