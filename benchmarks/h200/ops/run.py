@@ -12,7 +12,7 @@ the kernels on the device beforehand, several at a time; a measurement takes an 
 other packages), the others eager, compile and other packages.
 
 Packages that are compared with where they are installed: liger-kernel 0.8.5, fla-core 0.6.0, cut-cross-entropy 25.1.1,
-conch-triton-kernels 1.3 (``pip install --no-deps``).
+conch-triton-kernels 1.3 (``pip install --no-deps``; fla-core also wants einops).
 """
 
 from __future__ import annotations
