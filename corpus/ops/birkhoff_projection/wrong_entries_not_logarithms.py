@@ -132,5 +132,5 @@ class _Sinkhorn(torch.autograd.Function):
         return sinkhorn_backward(dy, *ctx.saved_tensors, ctx.iterations), None
 
 
-def sinkhorn_kernel(x, iterations):
+def kernel(x, iterations):
     return _Sinkhorn.apply(x, iterations)

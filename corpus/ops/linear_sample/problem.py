@@ -32,7 +32,7 @@ def gumbel(seed, count, dtype):
     u = torch.arange((count + 3) // 4, device=seed.device)
     words = torch.stack(philox(seed[:, None], u[None, :], torch.zeros_like(u)[None, :]), -1)
     bits = words.flatten(-2)[..., :count]
-    w = (bits.to(dtype) * 2.0**-32 + 2.0**-33).clamp(max=1 - 2.0**-24)
+    w = ((bits.to(dtype) + 0.5) / 65536 / 65536).clamp(max=1 - 2.0**-24)
     return -torch.log(-torch.log1p(-w))
 
 

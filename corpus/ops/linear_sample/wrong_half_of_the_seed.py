@@ -21,7 +21,7 @@ def _philox(u, low, high):
 
 @triton.jit
 def _gumbel(bits):
-    w = tl.minimum(bits.to(tl.float32) * 2.0**-32 + 2.0**-33, 1.0 - 2.0**-24)
+    w = tl.minimum((bits.to(tl.float32) + 0.5) / 65536.0 / 65536.0, 1.0 - 2.0**-24)
     t = 1.0 - w
     e = tl.where(t == 1.0, w, -tl.log(t) * (w / tl.where(t == 1.0, 1.0, 1.0 - t)))
     return -tl.log(e)

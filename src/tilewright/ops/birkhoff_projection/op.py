@@ -77,7 +77,7 @@ SINKHORN = build(Operator(
     schema="(Tensor x, int iterations) -> Tensor", reference=reference.sinkhorn,
     results=lambda x, *_: [Like(tuple(x.shape), x.dtype)], forward=_sinkhorn, backward=_sinkhorn_backward,
     check=lambda *given: check("sinkhorn", *given), outside=_outside, differentiable=("x",), saves=("x",), dtypes=DTYPES,
-    folder=FOLDER, calls=_calls(), function="birkhoff_projection", pairs=(Pair("task.py", "sinkhorn_kernel"),),
+    folder=FOLDER, calls=_calls(), function="birkhoff_projection", pairs=(Pair("task.py", "kernel"),),
     copies="an input or incoming gradient whose leading dims are not evenly spaced",
     memory="the result; x is kept; backward has at most 32 MiB of scratch, whatever the count",
     notes=("columns sum to one, rows as nearly as the iterations bring them",),

@@ -1,13 +1,13 @@
 """Sampling from the softmax of a linear layer, without its logits in memory: one pass over the weight.
 
 A program forms the logits of ``BN`` vocabulary entries for ``BM`` rows, adds the noise and keeps, of each row: the best
-score (Gumbel-max: Yellott, 1977; fused into the product: FlashSampling, 2026), the largest logit and the sum of exponentials. The
-tile's entries are groups of four that lie ``tiles`` groups apart, so that likely tokens, which are neighbours in most
-vocabularies, come from different tiles. ``_merge`` joins the tiles.
+score (Gumbel-max: Yellott, 1977; fused into the product: FlashSampling, 2026), the largest logit and the sum of
+exponentials. The tile's entries are groups of four that lie ``tiles`` groups apart, so that likely tokens, which are
+neighbours in most vocabularies, come from different tiles. ``_merge`` joins the tiles.
 
-With top-k, top-p or min-p a tile also keeps its ``KEPT`` largest logits. ``_threshold`` finds the smallest logit that the
-filters keep among those; where a tile may have had more such logits than it kept, it says so, and the row is done again in
-``filters.py`` by passes over the weight that other rows do not take part in. No row depends on another.
+With top-k, top-p or min-p a tile also keeps its ``KEPT`` largest logits. ``_threshold`` finds the smallest logit that
+the filters keep among those; where a tile may have had more such logits than it kept, it says so, and the row is done
+again in ``filters.py`` by passes over the weight that other rows do not take part in. No row depends on another.
 """
 
 import torch
@@ -37,7 +37,7 @@ def _philox(u, s, low, high):
 
 @triton.jit
 def _gumbel(bits):
-    w = tl.minimum(bits.to(tl.float32) * 2.0**-32 + 2.0**-33, 1.0 - 2.0**-24)
+    w = tl.minimum((bits.to(tl.float32) + 0.5) / 65536.0 / 65536.0, 1.0 - 2.0**-24)
     # log1p(-w) without its rounding of 1 - w (Kahan); exact digits of small w are what decides who wins.
     t = 1.0 - w
     e = tl.where(t == 1.0, w, -tl.log(t) * (w / tl.where(t == 1.0, 1.0, 1.0 - t)))
@@ -110,7 +110,8 @@ def _logits(x_ptr, w_ptr, b_ptr, c_ptr, a_ptr, t_ptr, rep_ptr, freq_ptr, pres_pt
 
 @triton.jit
 def _tiles(x_ptr, w_ptr, b_ptr, c_ptr, a_ptr, t_ptr, rep_ptr, freq_ptr, pres_ptr, seed_ptr, score_ptr, index_ptr, logit_ptr,
-           top_ptr, sum_ptr, kept_ptr, flag_ptr, least_ptr, tiles, blocks, first, M, V, K, xm, xk, wv, wk, bv, cm, cv, am, av,
+           top_ptr, sum_ptr, kept_ptr, flag_ptr, least_ptr, tiles, blocks, first, M, V, K, xm, xk, wv, wk, bv, cm, cv, am,
+           av,
            BIAS: tl.constexpr, COUNTS: tl.constexpr, ALLOWED: tl.constexpr, HEAT: tl.constexpr, REP: tl.constexpr,
            FREQ: tl.constexpr, PRES: tl.constexpr, SAMPLES: tl.constexpr, KEPT: tl.constexpr, AGAIN: tl.constexpr,
            BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # fmt: skip
@@ -262,8 +263,9 @@ def forward(x, weight, seed, bias, temperature, top_k, top_p, min_p, counts, rep
     or_x = lambda t: x if t is None else t  # noqa: E731
     logits = (x, weight, or_x(bias), or_x(counts), x if allowed is None else allowed.view(torch.uint8), or_x(temperature),
               or_x(repetition), or_x(frequency), or_x(presence))  # fmt: skip
-    sizes = (M, V, K, *x.stride(), *weight.stride(), 0 if bias is None else bias.stride(0),
-             *((0, 0) if counts is None else counts.stride()), *((0, 0) if allowed is None else allowed.stride()))  # fmt: skip
+    steps = lambda t: (0, 0) if t is None else t.stride()  # noqa: E731
+    bias_step = 0 if bias is None else bias.stride(0)
+    sizes = (M, V, K, *x.stride(), *weight.stride(), bias_step, *steps(counts), *steps(allowed))
     flags = {"BIAS": bias is not None, "COUNTS": counts is not None, "ALLOWED": allowed is not None,
              "HEAT": temperature is not None, "REP": repetition is not None, "FREQ": frequency is not None,
              "PRES": presence is not None, **tile}  # fmt: skip

@@ -125,8 +125,8 @@ def _calls(shard: bool = False) -> tuple[Call, ...]:
 
 
 MEMORY = (
-    "16 bytes a row, sample and tile of 128 entries, and 8 a row and tile; with a filter also 64 a row and tile and 32 KiB a "
-    "row (vocabulary 128,256: 64 KiB of kept logits a row, where all of them would be 501 KiB); the logits are in no memory"
+    "12 bytes a row, sample and tile of 128 entries, and 8 a row and tile; with a filter also 64 a row and tile and 32 KiB "
+    "a row (vocabulary 128,256: 63 KiB of kept logits a row, where all would be 501 KiB); the logits are in no memory"
 )
 NOTES = (
     "of equal scores the first entry wins; logits equal to the smallest one that the filters keep are all kept",
@@ -146,7 +146,7 @@ LINEAR_SAMPLE = build(Operator(
 ))  # fmt: skip
 
 LINEAR_SAMPLE_SHARD = build(Operator(
-    name="linear_sample_shard", summary="the same for entries first, first + 1, … of a vocabulary that is spread over devices",
+    name="linear_sample_shard", summary="the same for a part of a vocabulary that is spread over devices",
     schema=f"({ARGUMENTS}, int first) -> (Tensor, Tensor, Tensor, Tensor)", reference=reference.linear_sample_shard,
     results=lambda x, *rest: [*_sizes(x, samples=rest[-2]), _sizes(x, samples=rest[-2])[1],
                               Like((x.shape[0],), torch.promote_types(x.dtype, torch.float32))],

@@ -36,7 +36,7 @@ def gumbel(seed, first, count, samples, dtype):
     s = torch.arange(samples, device=seed.device)
     words = torch.stack(philox(seed[:, None, None], u[None, None, :], s[None, :, None]), -1)
     bits = words.flatten(-2)[..., :count]
-    w = (bits.to(dtype) * 2.0**-32 + 2.0**-33).clamp(max=1 - 2.0**-24)
+    w = ((bits.to(dtype) + 0.5) / 65536 / 65536).clamp(max=1 - 2.0**-24)
     return -torch.log(-torch.log1p(-w))
 
 
