@@ -11,7 +11,8 @@ from tilewright.ops._hazards import Case
 from tilewright.ops._hazards.case import close
 from tilewright.prove.examine import check
 
-NAMES = ("cross_entropy", "linear_cross_entropy", "kl_divergence", "js_divergence", "rope", "rope_")
+NAMES = ("cross_entropy", "linear_cross_entropy", "linear_kl_divergence", "linear_js_divergence", "kl_divergence",
+         "js_divergence", "rope", "rope_")  # fmt: skip
 CALLS = [(name, call.name) for name in NAMES for call in find(name).op.calls]
 PAIRS = [(name, pair) for name in NAMES for pair in find(name).op.pairs]
 
