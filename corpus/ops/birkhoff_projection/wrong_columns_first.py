@@ -69,9 +69,9 @@ def _sinkhorn_backward(x_ptr, d_ptr, g_ptr, s_ptr, N, count, first, width, itera
     live_i, live_j = (i < N) & (b < count), (j < N) & (b < count)
     y = tl.load(x_ptr + m * xm + i * xi + j * xj, mask=inside, other=0.0).to(tl.float32)
     for t in range(iterations):
-        down = _log_sum(y, inside, 0)
+        down = _log_sum(y, inside, 1)
         y = _shared(y - down, inside)
-        along = _log_sum(y, inside, 1)
+        along = _log_sum(y, inside, 0)
         y = _shared(y - along, inside)
         at = tl.cast(t, tl.int64) * 2 * N
         tl.store(s_ptr + (at + i) * width + b, down, mask=live_i)
