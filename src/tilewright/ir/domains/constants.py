@@ -9,6 +9,7 @@ rounds to it. A constant cut to three digits is therefore still another number.
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -22,6 +23,7 @@ NAMED = {
     "2*log2(e)": 2 * math.log2(math.e), "2*sqrt(2/pi)": 2 * math.sqrt(2 / math.pi), "e": math.e,
 }  # fmt: skip
 LARGEST_ROOT = 1 << 20
+LARGEST_F32 = float.fromhex("0x1.fffffep127")
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,10 @@ class Number:
 
 @lru_cache(maxsize=4096)
 def number(value: float, elem: str) -> Number:
-    """The number that a finite literal of type ``elem`` stands for. ``f64`` also serves Python floats."""
+    """The number that a finite literal of type ``elem`` stands for. ``f64`` also serves Python floats. What the IR prints
+    has as few digits as it takes to tell the float (2**-32 as 2.32830644e-10), so it is rounded to ``elem`` first."""
+    if elem == "f32" and abs(value) <= LARGEST_F32:
+        (value,) = struct.unpack("f", struct.pack("f", value))
     if value == 0 or value == int(value) or _short(value):
         return Number(value, Fraction(value))
     size, sign = abs(value), 1 if value > 0 else -1
