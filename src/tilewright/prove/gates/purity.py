@@ -71,6 +71,10 @@ class Purity(Dependent):
         for episode in ("calls", "orders", "parameters", "state"):
             yield exam.make(Recipe(small, seed=exam.seed_for("purity", episode), extra=(("episode", episode),)))
 
+    def same(self, found: Check, smaller: Check) -> bool:
+        """An input that stays changed must not become one that is put back (zeros over zeros)."""
+        return super().same(found, smaller) and (PUT_BACK in found.summary) == (PUT_BACK in smaller.summary)
+
     def look(self, exam: Examination, case: Case) -> Check:
         if exam.truth(case).refused is not None:
             return Check(skipped="the reference refuses")
@@ -319,7 +323,8 @@ def state(exam: Examination, case: Case, frozen: tuple[str, ...]) -> Check:
 EPISODES: dict[str, _sealed.Episode] = {
     "inputs": inputs, "calls": calls, "orders": orders, "parameters": parameters, "state": state,
 }  # fmt: skip
-WRITTEN = {"inputs": "during the call and put back before it returns", "calls": "during one of several calls",
+PUT_BACK = "put back before it returns"
+WRITTEN = {"inputs": f"during the call and {PUT_BACK}", "calls": "during one of several calls",
            "orders": "during a call at other sizes"}  # fmt: skip
 """How a write to a read-only input is told, by episode."""
 GATE = Purity()
