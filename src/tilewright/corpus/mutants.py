@@ -8,6 +8,7 @@ nothing that can be observed is *equivalent*; those are listed by hand, with the
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -47,26 +48,39 @@ class Mutant:
 def mutants(kernel: str, problem: Path, text: str) -> list[Mutant]:
     """All mutants of one Python kernel, in the order of its lines."""
     tree = parse(text)
-    found: list[Mutant] = []
+    whole, found = ast.unparse(tree) + "\n", []
     seen: Counter[tuple[int, str]] = Counter()
-    for index, (node, kind, change, edit) in enumerate(_sites(tree)):
-        twin = copy.deepcopy(tree)
-        edit(list(_sites(twin))[index][0])
-        line = getattr(node, "lineno", 0)
-        seen[line, change] += 1
-        if seen[line, change] > 1:  # the same words twice on one line
-            change = f"{change} ({seen[line, change]})"
-        made = ast.unparse(ast.fix_missing_locations(twin)) + "\n"
-        found.append(Mutant(kernel, problem, kind, line, change, made))
+    for function in _jitted(tree):
+        own = ast.unparse(function)
+        for node, kind, change, edit in [site for n in ast.walk(function) for site in _at(n)]:
+            line = getattr(node, "lineno", 0)
+            seen[line, change] += 1
+            if seen[line, change] > 1:  # the same words twice on one line
+                change = f"{change} ({seen[line, change]})"
+            with _edited(node, edit):
+                made = whole.replace(own, ast.unparse(function)) if whole.count(own) == 1 else ast.unparse(tree) + "\n"
+            found.append(Mutant(kernel, problem, kind, line, change, made))
     return found
 
 
-def _sites(tree: ast.Module) -> Iterator[tuple[ast.AST, Kind, str, Edit]]:
-    """Places to change inside jitted functions: node, kind, words, and the edit of that node."""
+def _jitted(tree: ast.Module) -> Iterator[ast.FunctionDef]:
     for function in tree.body:
         if isinstance(function, ast.FunctionDef) and any("jit" in ast.unparse(d) for d in function.decorator_list):
-            for node in ast.walk(function):
-                yield from _at(node)
+            yield function
+
+
+@contextlib.contextmanager
+def _edited(node: ast.AST, edit: Edit) -> Iterator[None]:
+    """The node is edited within; its children are copies there."""
+    before = dict(node.__dict__)
+    try:
+        node.__dict__.update(copy.deepcopy(before))
+        edit(node)
+        ast.fix_missing_locations(node)
+        yield
+    finally:
+        node.__dict__.clear()
+        node.__dict__.update(before)
 
 
 def _at(node: ast.AST) -> Iterator[tuple[ast.AST, Kind, str, Edit]]:
