@@ -24,10 +24,11 @@ demo: setup  ## the main job on examples/: a wrong kernel found, a right one acc
 	@sh tools/demo.sh $(BIN)/tilewright
 
 test: setup  ## all tests that need no GPU
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test-long: setup  ## runs of minutes: the scripts of benchmarks/search from end to end
-	TILEWRIGHT_LONG=1 $(BIN)/python -m pytest -n 0 tests/search/test_benchmark_native.py tests/search/test_benchmark_h200.py
+test-long: setup  ## runs of minutes: the scripts of benchmarks/search from end to end, every call of an operator compiled
+	TILEWRIGHT_LONG=1 $(BIN)/python -m pytest -n 0 tests/search/test_benchmark_native.py tests/search/test_benchmark_h200.py \
+		tests/ops/test_hazards.py
 
 lint: setup  ## ruff (lint, format) and the import contract
 	$(BIN)/ruff check src tests tools benchmarks
@@ -40,10 +41,10 @@ types: setup  ## mypy on src
 corpus: setup  ## grade the verifier on all of corpus/, in both modes (half an hour or more on two cores)
 	$(BIN)/tilewright corpus corpus --jobs 2
 
-corpus-sample: setup  ## the same on every 13th kernel and a few mutants, as CI does: one fixed seed, a ledger of its own
+corpus-sample: setup  ## the same on every 31st kernel and a few mutants, as CI does: one fixed seed, a ledger of its own
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT INT TERM && export TILEWRIGHT_LEDGER=$$folder/ledger.sqlite && \
 		$(BIN)/tilewright corpus corpus --only softmax/rows --mutants 2 --mutants-only --jobs 2 --seed 1 && \
-		$(BIN)/tilewright corpus corpus --jobs 2 --every 13 --seed 1
+		$(BIN)/tilewright corpus corpus --jobs 2 --every 31 --seed 1
 
 corpus-mutants: setup  ## check mechanical mutants of right kernels, one of each kind, in a dozen families
 	$(BIN)/tilewright corpus corpus --jobs 2 --every 8 --mutants 8 --mutants-only --seed 1
