@@ -1,7 +1,9 @@
-"""The files that take longest come first, so that no worker is left with one at the end."""
+"""The files that take longest come first, so that no worker is left with one at the end. Ctrl-C is heard: tests send it."""
 
 from __future__ import annotations
 
+import contextlib
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,3 +18,10 @@ PLACE = {str(HERE / name): i for i, name in enumerate(LONG)}
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: PLACE.get(str(item.path), len(LONG)))
+
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # started in the background, as by nohup: children would inherit it
+    with contextlib.suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGINT, signal.default_int_handler)
